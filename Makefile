@@ -1,0 +1,36 @@
+# Every target sets up what it needs: a virtual environment in .venv, made once and refreshed when pyproject.toml or
+# constraints.txt change. The constraints name the CPU build of torch; on a GPU machine install with your own.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-slow check bench docs format clean
+
+demo: .venv/ready
+	$(BIN)/headwise demo
+
+test: .venv/ready
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-slow: .venv/ready
+	$(BIN)/pytest -m slow
+
+check: .venv/ready
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready
+	$(BIN)/python -m benchmarks
+
+format: .venv/ready
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+.venv/ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

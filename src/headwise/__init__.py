@@ -1,0 +1,40 @@
+"""Headwise: the Transformer of 'Attention Is All You Need' as a working tool.
+
+Names are loaded when first used: `import headwise` alone does not import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from headwise.errors import HeadwiseError
+
+if TYPE_CHECKING:
+    from headwise import nn
+    from headwise.losses import label_smoothed_cross_entropy
+    from headwise.models.lm import LanguageModel
+    from headwise.models.transformer import Transformer
+
+__version__ = "0.1.0"
+__all__ = ["HeadwiseError", "LanguageModel", "Transformer", "label_smoothed_cross_entropy", "nn"]
+
+# A public name and where it lives; an empty attribute means the module itself.
+_LAZY = {
+    "nn": ("headwise.nn", ""),
+    "Transformer": ("headwise.models.transformer", "Transformer"),
+    "LanguageModel": ("headwise.models.lm", "LanguageModel"),
+    "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'headwise' has no attribute '{name}'")
+    module, attribute = _LAZY[name]
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

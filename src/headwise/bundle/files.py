@@ -1,0 +1,153 @@
+"""A model directory on disk: JSON and safetensors, hashed, written whole or not at all. Needs no torch.
+
+    config.json          format version, family, architecture, languages, decoding defaults, and the SHA-256 of the rest
+    model.safetensors    the weights
+    tokenizer.json       (or source.tokenizer.json and target.tokenizer.json)
+    card.json            recipe, data fingerprints, scores with their signatures
+
+`config.json` is written last and holds the hashes, so a directory with a config is a whole one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import ModelError, WorkFailed
+
+FORMAT_VERSION = 1
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "card.json"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What config.json and card.json say; `path` is where the other files are."""
+
+    path: Path
+    family: str
+    architecture: dict[str, Any]
+    languages: tuple[str, ...] = ()
+    decoding: dict[str, Any] = field(default_factory=dict)
+    card: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
+    """Reads and checks a model directory. `verify` compares every file with its hash."""
+    path = Path(path)
+    if not (path / CONFIG).is_file():
+        place = f"{path} is not there" if not path.exists() else f"{path} has no {CONFIG}"
+        raise ModelError(f"no model: {place}; give a model directory, such as RUN/model")
+    config = read_json(path / CONFIG)
+    version = config.get("format")
+    if not isinstance(version, int):
+        raise ModelError(f"{path / CONFIG} is not a Headwise model: it has no format version")
+    if version > FORMAT_VERSION:
+        raise ModelError(f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise")
+    try:
+        files = {str(name): str(digest) for name, digest in config["files"].items()}
+        bundle = Bundle(
+            path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]), dict(config["decoding"]),
+            read_json(path / CARD), files,
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ModelError(f"{path / CONFIG} is damaged: {error!r}; take another copy of the model") from error
+    check_files(path, files, contents=verify)
+    return bundle
+
+
+def check_files(directory: Path, files: dict[str, str], *, contents: bool = True) -> None:
+    """Every named file must be in `directory` itself and, with `contents`, have its hash."""
+    for name, digest in files.items():
+        if Path(name).name != name:
+            raise ModelError(f"{directory} names a file outside itself: {name!r}")
+        if not (directory / name).is_file():
+            raise ModelError(f"{directory} is damaged: {name} is missing; take another copy")
+        if contents and file_hash(directory / name) != digest:
+            raise ModelError(f"{directory} is damaged: {name} does not have the hash that was written; take another copy")
+
+
+def write_config(directory: Path, bundle: Bundle) -> None:
+    """Finishes a model directory: the card, then the hashes of all files, then config.json."""
+    write_json(directory / CARD, bundle.card)
+    names = sorted(p.name for p in directory.iterdir() if p.is_file() and p.name != CONFIG)
+    config = {
+        "format": FORMAT_VERSION,
+        "family": bundle.family,
+        "architecture": bundle.architecture,
+        "languages": list(bundle.languages),
+        "decoding": bundle.decoding,
+        "files": {name: file_hash(directory / name) for name in names},
+    }
+    write_json(directory / CONFIG, config)
+
+
+def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
+    """Calls `fill` with a new directory beside `final`, syncs it, and renames it into place: there or not, never half.
+
+    An older `final` is moved away first and deleted last.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    new = final.with_name(f".{final.name}.new-{os.getpid()}")
+    old = final.with_name(f".{final.name}.old-{os.getpid()}")
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        new.mkdir()
+        fill(new)
+        sync_tree(new)
+        if final.exists():
+            os.rename(final, old)
+        os.rename(new, final)
+        _sync(final.parent)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        if old.exists() and not final.exists():
+            os.rename(old, final)
+        raise WorkFailed(f"could not write {final}: {error.strerror or error}; free some space or choose another place") from error
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def sync_tree(directory: Path) -> None:
+    """fsync of every file and folder, deepest first."""
+    for folder, _, files in os.walk(directory, topdown=False):
+        for name in files:
+            _sync(Path(folder, name))
+        _sync(Path(folder))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def file_hash(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{path.parent} is damaged: {path.name} is missing; take another copy") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} is damaged: it must hold a JSON object")
+    return value
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

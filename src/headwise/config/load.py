@@ -1,0 +1,164 @@
+"""Recipes: TOML, `--set a.b=c` over it, and one clear line for a key or value that cannot be."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from headwise.config.presets import resolve_architecture
+from headwise.config.schema import Recipe, Texts
+from headwise.errors import RecipeError
+
+DATA_VARIABLE = "HEADWISE_DATA"
+
+
+def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> tuple[Recipe, Path]:
+    """A recipe file, or the name of a shipped one, with overrides; and the folder that its paths are relative to."""
+    path, base = _find(name)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"{path}: not valid TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read: {error}") from error
+    return build_recipe(values, overrides, origin=str(path)), base
+
+
+def build_recipe(values: dict[str, Any], overrides: Sequence[str] = (), origin: str = "recipe") -> Recipe:
+    """Checks plain values against the schema; `origin` is what an error names as their place."""
+    places: dict[str, str] = {}
+    for override in overrides:
+        key, value = parse_override(override)
+        _put(values, key, value, override)
+        places[key] = f"--set {override}"
+    try:
+        recipe = Recipe.model_validate(values)
+    except ValidationError as error:
+        raise RecipeError(_explain(error, places, origin)) from error
+    try:
+        resolve_architecture(recipe.model)
+    except RecipeError as error:
+        raise RecipeError(f"{origin}: {error}") from error
+    return recipe
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """'training.steps=100' -> ('training.steps', 100). The value is TOML; anything else is taken as a string."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise RecipeError(f"--set {text}: write it as section.key=value, such as --set training.steps=1000")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()
+
+
+def shipped_recipes() -> list[str]:
+    folder = resources.files("headwise.config") / "recipes"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def print_recipe(recipe: Recipe) -> str:
+    """The recipe with every setting that has a value, the architecture resolved, as TOML."""
+    values = recipe.model_dump(by_alias=True, exclude_none=True)
+    values["model"] |= resolve_architecture(recipe.model)
+    return tomli_w.dumps(_without_empty(values))
+
+
+def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
+    """The same recipe with its paths made absolute, so that it means the same wherever it is kept."""
+
+    def anchor(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(p if p == "-" else str((base / p).absolute()) for p in paths)
+
+    def anchored(texts: Texts) -> dict[str, tuple[str, ...]]:
+        return {name: anchor(getattr(texts, name)) for name in Texts.model_fields}
+
+    data = recipe.data.model_copy(
+        update={
+            **anchored(recipe.data),
+            "validation": recipe.data.validation.model_copy(update=anchored(recipe.data.validation)),
+            "test": recipe.data.test.model_copy(update=anchored(recipe.data.test)),
+        }
+    )
+    tokenizer = recipe.tokenizer.model_copy(update={"files": anchor(recipe.tokenizer.files)})
+    start = recipe.model.from_
+    model = recipe.model if start is None else recipe.model.model_copy(update={"from_": str((base / start).absolute())})
+    return recipe.model_copy(update={"data": data, "tokenizer": tokenizer, "model": model})
+
+
+def _find(name: str | Path) -> tuple[Path, Path]:
+    path = Path(name)
+    if path.is_file():
+        return path, path.parent
+    if str(name) in shipped_recipes():
+        with resources.as_file(resources.files("headwise.config") / "recipes" / f"{name}.toml") as shipped:
+            return shipped, _data_folder(str(name))
+    if path.is_dir():
+        raise RecipeError(f"{path} is a folder, not a recipe; give a TOML file")
+    near = difflib.get_close_matches(str(name), shipped_recipes(), n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"shipped recipes: {', '.join(shipped_recipes()) or 'none'}"
+    raise RecipeError(f"no recipe '{name}': neither a file nor a shipped recipe; {hint}")
+
+
+def _data_folder(name: str) -> Path:
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
+        raise RecipeError(
+            f"recipe '{name}' needs its corpus: set {DATA_VARIABLE} to the folder that holds the corpora, or copy the "
+            "recipe and give paths of your own"
+        )
+    return Path(folder)
+
+
+def _put(values: dict[str, Any], key: str, value: Any, override: str) -> None:
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise RecipeError(f"--set {override}: '{section}' is a value, not a section")
+    values[last] = value
+
+
+def _explain(error: ValidationError, places: dict[str, str], origin: str) -> str:
+    """The first mistake as one line: where, which key, what is wrong, what it should be."""
+    first = error.errors()[0]
+    # A tuple's element number says little; what stands before it is the key.
+    location = [str(part) for part in first["loc"] if not isinstance(part, int)]
+    key = ".".join(location)
+    place = next((p for k, p in places.items() if key == k or k.startswith(f"{key}.") or key.startswith(f"{k}.")), origin)
+    if first["type"] == "extra_forbidden":
+        names = _names_at(location[:-1])
+        near = difflib.get_close_matches(location[-1], names, n=1, cutoff=0.5)
+        prefix = ".".join([*location[:-1], ""])
+        hint = f"did you mean '{prefix}{near[0]}'?" if near else f"there are {', '.join(names)}"
+        return f"{place}: unknown key '{key}'; {hint}"
+    message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{place}: {key} must be {message}, not {first['input']!r}"
+
+
+def _names_at(sections: list[str]) -> list[str]:
+    schema: type[BaseModel] = Recipe
+    for section in sections:
+        annotation = schema.model_fields[section].annotation
+        candidates = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type) and issubclass(t, BaseModel)]
+        schema = candidates[0]
+    return [field.alias or name for name, field in schema.model_fields.items()]
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            value = _without_empty(value)
+        if value not in ((), {}, None):
+            kept[key] = list(value) if isinstance(value, tuple) else value
+    return kept

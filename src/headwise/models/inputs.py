@@ -1,0 +1,46 @@
+"""What every model does with its input: check it, mask it, give it positions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import ShapeError
+from headwise.nn import LearnedPositions, SinusoidalPositions, padding_mask
+
+
+class NoPositions(nn.Module):
+    """Order unknown, or told to attention itself (rotary)."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        return x
+
+
+def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
+    """The position code that is added to embeddings, by name."""
+    if kind == "sinusoidal":
+        return SinusoidalPositions(model_dim)
+    if kind == "learned":
+        return LearnedPositions(model_dim, max_length)
+    if kind in ("none", "rotary"):
+        return NoPositions()
+    raise ShapeError(f"unknown positions '{kind}'; there are sinusoidal, learned, rotary, none")
+
+
+def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
+    """Ranks and lengths only: nothing here reads the ids themselves, so a step is not slowed."""
+    if ids.dim() != 2:
+        raise ShapeError(f"{name} ids must be (batch, length), not shape {tuple(ids.shape)}")
+    if lengths is None or torch.compiler.is_compiling():
+        return
+    if lengths.dim() != 1 or lengths.size(0) != ids.size(0):
+        raise ShapeError(f"{name} lengths must be ({ids.size(0)},), one a row, not shape {tuple(lengths.shape)}")
+    if lengths.device.type == "cpu" and lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= ids.size(1):
+        raise ShapeError(
+            f"{name} lengths must be 0…{ids.size(1)}, but go from {int(lengths.min())} to {int(lengths.max())}"
+        )
+
+
+def allowed_by_lengths(lengths: Tensor | None, max_length: int) -> Tensor | None:
+    """(B,) -> (B, 1, 1, max_length): every query may see the row's tokens and none of its padding."""
+    return None if lengths is None else padding_mask(lengths, max_length)[:, None, None, :]

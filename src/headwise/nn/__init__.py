@@ -1,0 +1,39 @@
+"""The parts of a Transformer, as tensors in and tensors out.
+
+Axis letters, the same in every file: B batch, S source (or key) length, T target (or query) length, H heads,
+K head size, D model width, F feed-forward width, V vocabulary. Masks are boolean, True = may attend, and are called `allowed`.
+"""
+
+from headwise.nn.attention import AdditiveAttention, MultiHeadAttention, fast_attention, scaled_dot_product_attention
+from headwise.nn.cache import KeyValueCache
+from headwise.nn.capture import capture_attention
+from headwise.nn.dropout import Dropout
+from headwise.nn.embedding import Embedding
+from headwise.nn.feedforward import FeedForward
+from headwise.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerSpec, Residual
+from headwise.nn.masks import causal_mask, padding_mask
+from headwise.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions, sinusoidal_positions
+
+__all__ = [
+    "AdditiveAttention",
+    "Decoder",
+    "DecoderLayer",
+    "Dropout",
+    "Embedding",
+    "Encoder",
+    "EncoderLayer",
+    "FeedForward",
+    "KeyValueCache",
+    "LayerSpec",
+    "LearnedPositions",
+    "MultiHeadAttention",
+    "Residual",
+    "RotaryPositions",
+    "SinusoidalPositions",
+    "capture_attention",
+    "causal_mask",
+    "fast_attention",
+    "padding_mask",
+    "scaled_dot_product_attention",
+    "sinusoidal_positions",
+]

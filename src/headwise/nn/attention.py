@@ -1,0 +1,182 @@
+"""Attention: the paper's section 3.2. The equation first, then the same thing fast, then many heads of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headwise.errors import ShapeError
+from headwise.nn.cache import KeyValueCache
+from headwise.nn.dropout import dropout
+from headwise.nn.masks import causal_mask
+from headwise.nn.positions import RotaryPositions
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Equation 1: Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V.
+
+    The reference: every other path is tested against it. Any leading axes; `allowed` broadcasts to (…, T, S). Returns
+    the output (…, T, K) and the weights (…, T, S).
+    """
+    # If q and k have independent entries of variance 1, q·k has variance d_k; dividing keeps softmax out of its flat ends.
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
+    weights = masked_softmax(scores, allowed)
+    return weights @ value, weights
+
+
+def masked_softmax(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Softmax over the last axis among the allowed; a row that may attend to nothing is all zeros, never NaN."""
+    if allowed is None:
+        return scores.softmax(dim=-1)
+    # The most negative number instead of -inf: an empty row then has finite values (and gradients), and the second
+    # fill makes it zero. In any other row exp() of it is exactly 0, as with -inf.
+    weights = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(dim=-1)
+    return weights.masked_fill(~allowed, 0.0)
+
+
+def fast_attention(
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None, *, causal: bool = False, rate: float = 0.0
+) -> Tensor:
+    """The output of the reference, by PyTorch's fused kernel. Tensors are (B, H, T, K).
+
+    `causal` lets each of the T queries see itself and what is before it, the last query being the last key. With `rate`
+    the weights are dropped out, for which there is no fused kernel on a CPU.
+    """
+    if causal:
+        length, keys = query.size(-2), key.size(-2)
+        if allowed is None and not rate and length == keys:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        if length > 1:  # a single query is the newest token and sees everything
+            seen = causal_mask(length, past=keys - length, device=query.device)
+            allowed = seen if allowed is None else allowed & seen
+    if rate:
+        scores = query @ key.transpose(-2, -1) * query.size(-1) ** -0.5
+        return dropout(masked_softmax(scores, allowed), rate) @ value
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, …, head_H) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
+
+    The H projections of each kind are one matrix, split afterwards; for self-attention all three kinds are one matmul.
+    """
+
+    # Set by `capture_attention`: receives the weights (B, H, T, S) of a call, computed beside the output.
+    observer: Callable[[Tensor], None] | None = None
+
+    def __init__(
+        self, model_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, rotary: RotaryPositions | None = None
+    ) -> None:
+        super().__init__()
+        if model_dim < 1 or num_heads < 1 or model_dim % num_heads:
+            raise ShapeError(f"num_heads ({num_heads}) must divide model_dim ({model_dim})")
+        self.model_dim, self.num_heads, self.dropout, self.rotary = model_dim, num_heads, dropout, rotary
+        self.query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=bias)
+        self.output = nn.Linear(model_dim, model_dim, bias=bias)
+        for projection in self.query_key_value.weight.chunk(3):  # Xavier for each D × D map, not for the stack of three
+            nn.init.xavier_uniform_(projection)
+        nn.init.xavier_uniform_(self.output.weight)
+        if bias:
+            nn.init.zeros_(self.query_key_value.bias)
+            nn.init.zeros_(self.output.bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        allowed: Tensor | None = None,
+        *,
+        causal: bool = False,
+        past: KeyValueCache | None = None,
+    ) -> Tensor:
+        """(B, T, D), (B, S, D), (B, S, D) -> (B, T, D). `allowed` is (T, S), (B, T, S) or (B, H, T, S), broadcast."""
+        q, k, v = self.project(query, key, value)
+        if self.rotary is not None:
+            start = past.length if past is not None else 0
+            q, k = self.rotary.rotate(q, start), self.rotary.rotate(k, start)
+        if past is not None:
+            k, v = past.append(k, v)
+        return self.attend(q, k, v, allowed, causal=causal)
+
+    def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The three inputs in the heads' own spaces, (B, H, length, K) each; one matmul where inputs are the same."""
+        _check_inputs(query, key, value, self.model_dim)
+        if query is key and key is value:
+            q, k, v = self._heads(query, 0, 3)
+            return q, k, v
+        q = self.queries(query)
+        if key is value:
+            k, v = self.keys_values(key)
+            return q, k, v
+        return q, *self._heads(key, 1, 2), *self._heads(value, 2, 3)
+
+    def queries(self, x: Tensor) -> Tensor:
+        return self._heads(x, 0, 1)[0]
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of cross-attention: they stay the same for a whole translation."""
+        k, v = self._heads(memory, 1, 3)
+        return k, v
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """Attention in each head, heads joined, output projection: (B, H, T, K) … -> (B, T, D)."""
+        if allowed is not None and allowed.dim() == 3:
+            allowed = allowed[:, None]  # (B, T, S) -> (B, 1, T, S)
+        rate = self.dropout if self.training else 0.0
+        joined = fast_attention(q, k, v, allowed, causal=causal, rate=rate).transpose(1, 2).flatten(2)  # (B, T, D)
+        if self.observer is not None:
+            self._observe(q, k, v, allowed, causal)
+        out: Tensor = self.output(joined)
+        return out
+
+    def _heads(self, x: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
+        """Projections first…last of (query, key, value) in one matmul, split into heads."""
+        rows = slice(first * self.model_dim, last * self.model_dim)
+        whole = first == 0 and last == 3
+        weight, bias = self.query_key_value.weight, self.query_key_value.bias
+        projected = F.linear(x, weight if whole else weight[rows], bias if whole or bias is None else bias[rows])
+        split = projected.unflatten(-1, (last - first, self.num_heads, -1))  # (B, T, kinds, H, K)
+        return split.permute(2, 0, 3, 1, 4).unbind(0)  # kinds × (B, H, T, K)
+
+    @torch.no_grad()
+    def _observe(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, causal: bool) -> None:
+        if causal:
+            seen = causal_mask(q.size(-2), past=k.size(-2) - q.size(-2), device=q.device)
+            allowed = seen if allowed is None else allowed & seen
+        assert self.observer is not None
+        self.observer(scaled_dot_product_attention(q, k, v, allowed)[1])
+
+
+def _check_inputs(query: Tensor, key: Tensor, value: Tensor, model_dim: int) -> None:
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.dim() != 3 or x.size(-1) != model_dim:
+            raise ShapeError(f"{name} must be (batch, length, {model_dim}), not {tuple(x.shape)}")
+    if key.size(1) != value.size(1):
+        raise ShapeError(f"key and value must have the same length, not {key.size(1)} and {value.size(1)}")
+
+
+class AdditiveAttention(nn.Module):
+    """score(q, k) = v · tanh(W q + U k): the alternative that section 3.2.1 weighs (Bahdanau et al. 2015).
+
+    Called like `scaled_dot_product_attention` and returns the same pair.
+    """
+
+    def __init__(self, query_dim: int, key_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_dim, hidden_dim, bias=False)
+        self.key = nn.Linear(key_dim, hidden_dim)
+        self.score = nn.Linear(hidden_dim, 1, bias=False)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        hidden = torch.tanh(self.query(query)[..., :, None, :] + self.key(key)[..., None, :, :])  # (…, T, S, hidden)
+        weights = masked_softmax(self.score(hidden).squeeze(-1), allowed)  # (…, T, S)
+        return weights @ value, weights

@@ -1,0 +1,46 @@
+"""Keys and values of the tokens so far, so that a decoding step computes the newest token only."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class KeyValueCache:
+    """One attention's past. Room is doubled when it runs out; a step copies two vectors a row, no more."""
+
+    def __init__(self, capacity: int = 32) -> None:
+        self.capacity = capacity
+        self.length = 0
+        self._key: Tensor | None = None
+        self._value: Tensor | None = None
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds (B, H, T, K) and returns the whole past with it, (B, H, length, K)."""
+        start, self.length = self.length, self.length + key.size(2)
+        self._key = self._with_room(self._key, key)
+        self._value = self._with_room(self._value, value)
+        self._key[:, :, start : self.length] = key
+        self._value[:, :, start : self.length] = value
+        return self._key[:, :, : self.length], self._value[:, :, : self.length]
+
+    def reorder(self, indices: Tensor) -> None:
+        """Row i becomes the old row indices[i]; rows may be repeated, dropped or permuted."""
+        if self._key is not None and self._value is not None:
+            self._key = self._select(self._key, indices)
+            self._value = self._select(self._value, indices)
+
+    def _with_room(self, store: Tensor | None, new: Tensor) -> Tensor:
+        if store is not None and store.size(2) >= self.length:
+            return store
+        while self.capacity < self.length:
+            self.capacity *= 2
+        grown = new.new_empty(new.size(0), new.size(1), self.capacity, new.size(3))
+        if store is not None:
+            grown[:, :, : store.size(2)] = store
+        return grown
+
+    def _select(self, store: Tensor, indices: Tensor) -> Tensor:
+        chosen = store.new_empty(indices.numel(), *store.shape[1:])
+        torch.index_select(store[:, :, : self.length], 0, indices, out=chosen[:, :, : self.length])
+        return chosen

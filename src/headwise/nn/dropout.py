@@ -1,0 +1,77 @@
+"""Dropout that costs little on a CPU.
+
+`F.dropout` spends most of its time drawing one float a number. Sixteen random bits a number are enough to hit any
+rate within 1/65536, and a 64-bit draw holds four of them; this is about five times as fast (benchmarks/kernels.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headwise.errors import ShapeError
+
+_BITS = 16
+
+
+def random_bits(count: int) -> Tensor:
+    """`count` independent uniform draws from all of int16, from torch's default generator."""
+    # The bounds matter: a plain random_() never sets the sign bit, and a quarter of the draws would be biased.
+    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    return words.view(torch.int16)[:count]
+
+
+def draw_mask(x: Tensor, rate: float) -> tuple[Tensor, int, float]:
+    """(bits like x, threshold, scale): a number is kept where bits >= threshold, and kept ones grow by scale."""
+    dropped = round(rate * 2**_BITS)
+    return random_bits(x.numel()).view(x.shape), dropped - 2 ** (_BITS - 1), 2**_BITS / (2**_BITS - dropped)
+
+
+def apply_mask(x: Tensor, bits: Tensor, threshold: int, scale: float) -> Tensor:
+    kept = torch.empty_like(x, memory_format=torch.contiguous_format)
+    torch.ge(bits, threshold, out=kept)  # 0.0 and 1.0, written as floats straight away
+    return kept.mul_(x).mul_(scale)
+
+
+class _BitDropout(torch.autograd.Function):
+    """Keeps the raw bits (2 bytes a number) for the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
+        bits, ctx.threshold, ctx.scale = draw_mask(x, rate)
+        ctx.save_for_backward(bits)
+        return apply_mask(x, bits, ctx.threshold, ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (bits,) = ctx.saved_tensors
+        return apply_mask(grads[0], bits, ctx.threshold, ctx.scale), None
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Zeroes each number with probability `rate` and scales the others by 1 / (1 - rate), so the mean stays."""
+    if rate == 0.0:
+        return x
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        result: Tensor = _BitDropout.apply(x, rate)
+        return result
+    return F.dropout(x, rate)
+
+
+class Dropout(nn.Module):
+    """The paper's section 5.4, in training mode only."""
+
+    def __init__(self, rate: float = 0.0) -> None:
+        super().__init__()
+        if not 0.0 <= rate < 1.0:
+            raise ShapeError(f"a dropout rate must be at least 0 and less than 1, not {rate}")
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.rate) if self.training else x
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"
