@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from headwise.data.batch import Batch, LanguageBatch
 from headwise.errors import ShapeError
 
 # Rows of logits held at a time by `projected_cross_entropy`: with 8,000 classes 8 MB, which stays near the cache.
 _CHUNK_NUMBERS = 2_000_000
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The objective's sum, the plain log-loss' sum (for perplexity, no gradient), and how many targets there are."""
+
+    total: Tensor
+    log_loss: Tensor
+    count: int
+
+
+def batch_loss(model: nn.Module, batch: Batch | LanguageBatch, smoothing: float = 0.0, pad: int = 0) -> BatchLoss:
+    """A batch through a model that has `states` and an output matrix."""
+    states = model.states(*batch.inputs)  # type: ignore[operator]
+    weight = model.output.weight  # type: ignore[union-attr]
+    total, log_loss, count = _project_and_sum(states, weight, batch.targets, smoothing, pad)  # type: ignore[arg-type]
+    return BatchLoss(total, log_loss, count)
 
 
 def label_smoothed_cross_entropy(
@@ -37,46 +56,58 @@ def projected_cross_entropy(
     states (…, D), weight (V, D). Padding is not even projected. A chunk of rows is projected, its loss taken, its
     gradient written over it and multiplied back at once, so the logits are touched while they are still in the cache.
     """
+    total, _, count = _project_and_sum(states, weight, targets, smoothing, ignore)
+    return total, torch.tensor(count, device=states.device)
+
+
+def _project_and_sum(
+    states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, ignore: int
+) -> tuple[Tensor, Tensor, int]:
     if states.shape[:-1] != targets.shape:
         raise ShapeError(f"states {tuple(states.shape)} need targets {tuple(states.shape[:-1])}, not {tuple(targets.shape)}")
-    counted = (targets != ignore).flatten().nonzero().squeeze(1)
-    rows = states.flatten(0, -2)
-    if counted.numel() < rows.size(0):
-        rows = rows[counted]
-    loss: Tensor = _ProjectedLoss.apply(rows, weight, targets.flatten()[counted], smoothing)
-    return loss, torch.tensor(counted.numel(), device=states.device)
+    rows, wanted = states.flatten(0, -2), targets.flatten()
+    counted = (wanted != ignore).nonzero().squeeze(1)
+    if counted.numel() < wanted.numel():
+        rows, wanted = rows[counted], wanted[counted]
+    total, log_loss = _ProjectedLoss.apply(rows, weight, wanted, smoothing)
+    return total, log_loss, counted.numel()
 
 
 class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         classes = weight.size(0)
-        total = torch.zeros((), dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device)
+        # float64 where it is free: the sum of many chunks then does not depend on how many there are.
+        total = torch.zeros(2, dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device)
         need_states, need_weight = ctx.needs_input_grad[:2]
         grad_states = torch.empty_like(states) if need_states else None
         grad_weight = torch.zeros_like(weight) if need_weight else None
+        mean_weight = weight.mean(dim=0)  # the mean over classes of h·W is h·(mean of W)
         size = max(1, _CHUNK_NUMBERS // classes)
         for start in range(0, states.size(0), size):
-            chunk, wanted = states[start : start + size], targets[start : start + size, None]
-            logits = chunk @ weight.T  # (rows, V)
-            # -log p(target) = logsumexp - logit; the mean over classes needs the mean logit only.
-            norm = logits.logsumexp(dim=-1, keepdim=True)
-            picked = logits.gather(-1, wanted)
-            smooth = logits.mean(dim=-1, keepdim=True) if smoothing else 0.0
-            total += (norm - (1.0 - smoothing) * picked - smoothing * smooth).sum(dtype=total.dtype)
-            if grad_states is None and grad_weight is None:
-                continue
-            # d loss / d logits = softmax - smoothed target, written over the logits.
-            grad = logits.sub_(norm).exp_()
-            if smoothing:
-                grad.sub_(smoothing / classes)
-            grad.scatter_add_(-1, wanted, grad.new_full((1, 1), smoothing - 1.0).expand_as(wanted))
+            chunk, wanted = states[start : start + size], targets[start : start + size]
+            logits = chunk @ weight.T  # (rows, V), and from here on overwritten in place
+            peak = logits.amax(dim=-1)
+            picked = logits.gather(-1, wanted[:, None]).squeeze(1)
+            exps = logits.sub_(peak[:, None]).exp_()
+            sums = exps.sum(dim=-1)
+            norm = sums.log() + peak  # logsumexp, (rows,)
+            log_loss = (norm - picked).sum(dtype=total.dtype)
+            spread = (norm - chunk @ mean_weight).sum(dtype=total.dtype)
+            total += torch.stack(((1.0 - smoothing) * log_loss + smoothing * spread, log_loss))
+            # d loss / d logits = softmax - (1 - ε)·target - ε/V. The first term is exps / sums: the division is done on
+            # the narrow side; the second touches one class a row; the third is the same vector for all rows.
             if grad_states is not None:
-                torch.mm(grad, weight, out=grad_states[start : start + size])
+                grad = torch.mm(exps, weight, out=grad_states[start : start + size]).div_(sums[:, None])
+                grad.sub_(weight[wanted], alpha=1.0 - smoothing).sub_(mean_weight, alpha=smoothing)
             if grad_weight is not None:
-                grad_weight.addmm_(grad.T, chunk)
+                grad_weight.addmm_(exps.T, chunk / sums[:, None])
+                grad_weight.index_add_(0, wanted, chunk, alpha=smoothing - 1.0)
+                grad_weight.sub_(chunk.sum(dim=0), alpha=smoothing / classes)
         ctx.save_for_backward(grad_states, grad_weight)
-        return total.to(states.dtype)
+        loss, log_loss = total.to(states.dtype).unbind()
+        ctx.mark_non_differentiable(log_loss)
+        return loss, log_loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:

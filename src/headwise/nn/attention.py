@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from headwise.errors import ShapeError
 from headwise.nn.cache import KeyValueCache
-from headwise.nn.dropout import dropout
+from headwise.nn.dropped_attention import dropped_attention
 from headwise.nn.masks import causal_mask
 from headwise.nn.positions import RotaryPositions
 
@@ -45,8 +45,8 @@ def fast_attention(
 ) -> Tensor:
     """The output of the reference, by PyTorch's fused kernel. Tensors are (B, H, T, K).
 
-    `causal` lets each of the T queries see itself and what is before it, the last query being the last key. With `rate`
-    the weights are dropped out, for which there is no fused kernel on a CPU.
+    `causal` lets each of the T queries see itself and what is before it, the last query being the last key. `rate` is
+    the dropout on the weights.
     """
     if causal:
         length, keys = query.size(-2), key.size(-2)
@@ -55,10 +55,9 @@ def fast_attention(
         if length > 1:  # a single query is the newest token and sees everything
             seen = causal_mask(length, past=keys - length, device=query.device)
             allowed = seen if allowed is None else allowed & seen
-    if rate:
-        scores = query @ key.transpose(-2, -1) * query.size(-1) ** -0.5
-        return dropout(masked_softmax(scores, allowed), rate) @ value
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
+    if rate and query.device.type == "cpu" and not torch.compiler.is_compiling():
+        return dropped_attention(query, key, value, allowed, rate)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=rate)
 
 
 class MultiHeadAttention(nn.Module):

@@ -25,6 +25,7 @@ from headwise.nn import (
     padding_mask,
     scaled_dot_product_attention,
 )
+from headwise.nn.dropout import dropout
 from headwise.nn.layers import Decoder, DecoderLayer, Encoder
 
 
@@ -296,3 +297,27 @@ def test_decoder_layer_takes_its_query_from_the_decoder_and_key_and_value_from_t
     with capture_attention(layer) as captured:
         layer(x, layer.cross_attention.keys_values(memory))
     assert captured["cross_attention"][0].shape == (1, 2, 3, 5)  # a row a target token, a column a source token
+
+
+@pytest.mark.parametrize("mask", ["none", "padding", "empty rows", "causal"])
+def test_attention_with_dropout_equals_its_parts_done_one_after_the_other(mask: str) -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(3, 5, 2, 4).transpose(1, 2) for _ in range(3)]
+    allowed = {
+        "none": None,
+        "padding": padding_mask(torch.tensor([5, 3, 1]), 5)[:, None, None],
+        "empty rows": padding_mask(torch.tensor([5, 0, 2]), 5)[:, None, None],
+        "causal": causal_mask(5),
+    }[mask]
+    first = [t.clone().requires_grad_() for t in tensors]
+    second = [t.clone().requires_grad_() for t in tensors]
+    torch.manual_seed(3)
+    fast = fast_attention(*first, allowed, rate=0.4)
+    torch.manual_seed(3)  # the same draw
+    plain = dropout(scaled_dot_product_attention(*second, allowed)[1], 0.4) @ second[2]
+    torch.testing.assert_close(fast, plain, atol=1e-6, rtol=1e-5)
+    direction = torch.randn_like(fast)
+    (fast * direction).sum().backward()
+    (plain * direction).sum().backward()
+    for a, b in zip(first, second, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-6, rtol=1e-5)

@@ -1,0 +1,36 @@
+"""The mean of several checkpoints' weights, which often beats each of them (the paper's section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from headwise.bundle.checkpoint import MODEL, load_tensors
+from headwise.bundle.files import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.errors import ModelError, UsageError
+
+
+def model_directory(path: Path) -> Path:
+    """A checkpoint has its model directory inside; a model directory is one itself."""
+    return path / MODEL if (path / MODEL / CONFIG).is_file() else path
+
+
+def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
+    """The newest bundle's description and the mean of all weights; they must be of one architecture."""
+    if not paths:
+        raise UsageError("averaging needs at least one checkpoint or model directory")
+    sums: dict[str, Tensor] = {}
+    last: Bundle | None = None
+    for path in paths:
+        bundle = open_bundle(model_directory(path))
+        if last is not None and (bundle.architecture, bundle.family) != (last.architecture, last.family):
+            raise ModelError(f"{path} has another architecture than {last.path}; only like models can be averaged")
+        last = bundle
+        for name, tensor in load_tensors(bundle.path / WEIGHTS).items():
+            # Sums in float64: the mean then does not depend on the order.
+            sums[name] = tensor.double() if name not in sums else sums[name].add_(tensor)
+    assert last is not None
+    return last, {name: (total / len(paths)).to(torch.float32) for name, total in sums.items()}

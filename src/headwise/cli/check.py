@@ -1,0 +1,191 @@
+"""`headwise check`: a report on text before training is spent on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from headwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from headwise.config.schema import Data
+    from headwise.text.findings import Finding, Report, Side
+
+BAR_WIDTH = 40
+COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+Files = list[str] | None
+
+
+def check(
+    recipe: Annotated[str | None, typer.Argument(help="A recipe: checks the text that its [data] names.")] = None,
+    source: Annotated[
+        Files, typer.Option("--source", help="Source side; repeat it for more files, '-' is standard input.")
+    ] = None,
+    target: Annotated[
+        Files, typer.Option("--target", help="Target side, aligned line by line with the source.")
+    ] = None,
+    text: Annotated[
+        Files, typer.Option("--text", help="Text of a language model, instead of source and target.")
+    ] = None,
+    validation_source: Annotated[
+        Files, typer.Option("--validation-source", help="Held-out text; also looked for in the training text.")
+    ] = None,
+    validation_target: Annotated[Files, typer.Option("--validation-target")] = None,
+    validation_text: Annotated[Files, typer.Option("--validation-text")] = None,
+    test_source: Annotated[Files, typer.Option("--test-source", help="Test text, treated alike.")] = None,
+    test_target: Annotated[Files, typer.Option("--test-target")] = None,
+    test_text: Annotated[Files, typer.Option("--test-text")] = None,
+    languages: Annotated[
+        str, typer.Option("--languages", help="Codes, source then target (en,de): checks the script.")
+    ] = "",
+    format: Annotated[
+        Literal["auto", "text", "tsv", "jsonl"], typer.Option("--format", help="auto goes by the file's name.")
+    ] = "auto",
+    fields: Annotated[str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and target.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON, for programs.")] = False,
+) -> None:
+    """Check text before training: what is in it, and what is wrong with it, by line.
+
+    Exits with 1 where training would be spoiled: sides of different length or shifted, broken encoding, held-out text
+    that stands in the training text.
+
+    Examples:
+
+    - `headwise check --source train.en.gz --target train.de.gz --languages en,de`
+    - `headwise check --source pairs.tsv --fields 1,2`
+    - `headwise check --text book.txt --json`
+    - `headwise check recipe.toml`
+    """
+    options: dict[str, Any] = {
+        "source": source,
+        "target": target,
+        "text": text,
+        "validation": {"source": validation_source, "target": validation_target, "text": validation_text},
+        "test": {"source": test_source, "target": test_target, "text": test_text},
+        "languages": tuple(filter(None, languages.split(","))),
+        "fields": tuple(filter(None, fields.split(","))),
+        "format": format,
+    }
+    data, base = _data(recipe, options)
+    from headwise.workflows.check import check as check_text
+
+    with _progress() as advance:
+        report = check_text(data, base, advance)
+    if as_json:
+        print(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
+    else:
+        print_report(report)
+    raise typer.Exit(1 if report.spoiled else 0)
+
+
+def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
+    from headwise.config.load import load_recipe
+    from headwise.config.schema import Data
+
+    given = _without_empty(options)
+    if recipe is not None:
+        if given != {"format": "auto"}:
+            raise UsageError("give a recipe or options that name files, not both")
+        loaded, base = load_recipe(recipe)
+        return loaded.data, base
+    if not given.keys() & {"source", "text"}:
+        raise UsageError("nothing to check: give --source and --target, or --text, or a recipe")
+    return Data.model_validate(given), Path()
+
+
+def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    nested = {key: _without_empty(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in nested.items() if value}
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Lines and their speed on standard error, if someone is watching it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed:,} lines, {task.fields[rate]:,} a second"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None, rate=0)
+
+        def advance(lines: int) -> None:
+            progress.update(task, advance=lines, rate=int(progress.tasks[0].speed or 0))
+
+        yield advance
+
+
+def print_report(report: Report) -> None:
+    """Tables, bars and findings on a terminal; the same without colour, and with no line broken, elsewhere."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    _print_sides(console, report)
+    for side in report.sides:
+        _print_histogram(console, side)
+    for finding in report.findings:
+        _print_finding(console, finding)
+    unit = "pairs" if report.parallel else "lines"
+    dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
+    console.print(f"\n{report.counts.lines:,} {unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}")
+    verdict = ("training would be spoiled", "bold red") if report.spoiled else ("good to train on", "green")
+    console.print(f"verdict: {verdict[0]}", style=verdict[1])
+
+
+def _print_sides(console: Console, report: Report) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("side")
+    for column in ("lines", "words", "characters", "median", "longest"):
+        table.add_column(column, justify="right")
+    for side in report.sides:
+        numbers = (side.lines, side.words, side.characters, side.quantile(0.5), side.longest)
+        table.add_row(side.name, *(f"{number:,}" for number in numbers))
+    console.print(table)
+    for name, lines in report.held_out.items():
+        console.print(f"{name}: {lines:,} {'pairs' if report.parallel else 'lines'}")
+    if report.correlation is not None:
+        console.print(f"correlation of the sides' lengths: {report.correlation:.2f}")
+
+
+def _print_histogram(console: Console, side: Side) -> None:
+    console.print(f"\n{side.name}: words in a line")
+    bars = side.histogram()
+    most = max(lines for _, lines in bars) or 1
+    for label, lines in bars:
+        bar = "█" * (BAR_WIDTH * lines // most) or ("▏" if lines else "")
+        console.print(f"{label:>9} {bar:<{BAR_WIDTH}} {lines:,}".rstrip(), markup=False)
+
+
+def _print_finding(console: Console, finding: Finding) -> None:
+    from rich.text import Text
+
+    headline = Text.assemble(
+        "\n", (finding.severity, COLOURS[finding.severity]), f": {finding.name}: {finding.message}"
+    )
+    console.print(headline)
+    console.print(f"  → {finding.remedy}", markup=False)
+    for example in finding.examples:
+        console.print(f"  {example.place}: {shown(example.text)}", markup=False, style="dim")
+
+
+def shown(text: str) -> str:
+    """The text with what a terminal might act upon written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

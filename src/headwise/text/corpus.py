@@ -1,0 +1,283 @@
+"""Readers of a corpus: aligned pairs for translation, or one text for a language model.
+
+Everything streams. The batch readers are the fast way (lists of a few thousand texts, whose line numbers are
+consecutive); `read_lines` and `read_pairs` hand out the same one by one, with its place.
+
+    files = expand_paths(["train.*.gz"], base=recipe_folder)
+    for batch in read_pair_batches(source_files, target_files): ...
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwise.errors import DataError, UsageError
+from headwise.text.lines import (
+    MAX_LINE_BYTES,
+    STANDARD_INPUT,
+    OnBad,
+    check_file,
+    line_blocks,
+    raise_or_tell,
+    shown_name,
+)
+
+__all__ = [
+    "MAX_LINE_BYTES",
+    "Line",
+    "LineBatch",
+    "OnBad",
+    "Pair",
+    "PairBatch",
+    "expand_paths",
+    "fingerprint",
+    "read_line_batches",
+    "read_lines",
+    "read_pair_batches",
+    "read_pairs",
+]
+
+PathsLike = Sequence[str | Path] | str | Path
+FORMAT_OF_SUFFIX = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+DEFAULT_FIELDS = {
+    ("tsv", 2): ("1", "2"),
+    ("jsonl", 2): ("source", "target"),
+    ("tsv", 1): ("1",),
+    ("jsonl", 1): ("text",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    text: str
+    file: str
+    number: int  # from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    source: str
+    target: str
+    file: str  # place of the source line
+    line: int  # from 1
+
+
+@dataclass(frozen=True, slots=True)
+class LineBatch:
+    """Consecutive lines of one file; `texts[i]` is line `first + i`."""
+
+    texts: list[str]
+    file: str
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairBatch:
+    """Consecutive pairs of one file (or of two aligned ones); pair i is line `first + i` of both."""
+
+    sources: list[str]
+    targets: list[str]
+    file: str
+    target_file: str
+    first: int
+
+
+def expand_paths(paths: PathsLike, base: Path | None = None) -> list[str]:
+    """Files that paths and globs name, relative to `base`, each glob's in sorted order; '-' stays as it is."""
+    files: list[str] = []
+    for path in _listed(paths):
+        if path == STANDARD_INPUT:
+            files.append(path)
+            continue
+        place = Path(path) if base is None else base / path
+        if place.exists() or not glob.has_magic(path):
+            check_file(place)
+            files.append(str(place))
+            continue
+        found = sorted(file for file in glob.glob(str(place), recursive=True) if not Path(file).is_dir())
+        if not found:
+            raise DataError(
+                "the pattern matches no file; check it (relative to the recipe, if it is in one)", file=place
+            )
+        files.extend(found)
+    return files
+
+
+def fingerprint(paths: PathsLike) -> str:
+    """SHA-256 over the content of the files, in their order; a file's name and place do not matter."""
+    total = hashlib.sha256()
+    for file in _listed(paths):
+        if file == STANDARD_INPUT:
+            raise UsageError("standard input can be read only once: save it to a file and name the file")
+        check_file(file)
+        with open(file, "rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def read_lines(paths: PathsLike, *, format: str = "auto", field: str | None = None) -> Iterator[Line]:
+    for batch in read_line_batches(paths, format=format, field=field):
+        for number, text in enumerate(batch.texts, start=batch.first):
+            yield Line(text, batch.file, number)
+
+
+def read_pairs(
+    source: PathsLike, target: PathsLike = (), *, format: str = "auto", fields: Sequence[str] = ()
+) -> Iterator[Pair]:
+    for batch in read_pair_batches(source, target, format=format, fields=fields):
+        for line, (left, right) in enumerate(zip(batch.sources, batch.targets, strict=True), start=batch.first):
+            yield Pair(left, right, batch.file, line)
+
+
+def read_line_batches(
+    paths: PathsLike, *, format: str = "auto", field: str | None = None, on_bad: OnBad | None = None
+) -> Iterator[LineBatch]:
+    """One text: lines, or one field of each TSV row or JSONL record."""
+    files = _listed(paths)
+    _one_standard_input(files)
+    for file in files:
+        kind = _format_of(file, format)
+        parse = None if kind == "text" else _field_parser(kind, [] if field is None else [field], 1)
+        for first, texts in line_blocks(file, on_bad):
+            if parse is not None:
+                texts = [row[0] for row in _parsed(texts, parse, shown_name(file), first, on_bad)]
+            yield LineBatch(texts, shown_name(file), first)
+
+
+def read_pair_batches(
+    source: PathsLike,
+    target: PathsLike = (),
+    *,
+    format: str = "auto",
+    fields: Sequence[str] = (),
+    on_bad: OnBad | None = None,
+) -> Iterator[PairBatch]:
+    """Pairs from two aligned text files at a time, or from TSV or JSONL files that hold both sides (`target` empty)."""
+    sources, targets = _listed(source), _listed(target)
+    _one_standard_input(sources + targets)
+    for file in [] if targets else sources:
+        yield from _pairs_of_one_file(file, _format_of(file, format), fields, on_bad)
+    if targets:
+        if len(sources) != len(targets):
+            names = f"{len(sources)} source and {len(targets)} target files"
+            raise DataError(f"{names}: each source file needs its own target file, in the same order")
+        for left, right in zip(sources, targets, strict=True):
+            for file in (left, right):
+                if (kind := _format_of(file, format)) != "text":
+                    raise DataError(f"{kind} holds both sides in one file; leave the target out", file=shown_name(file))
+            yield from _pairs_of_two_files(left, right, on_bad)
+
+
+def _pairs_of_one_file(file: str, kind: str, fields: Sequence[str], on_bad: OnBad | None) -> Iterator[PairBatch]:
+    name = shown_name(file)
+    if kind == "text":
+        raise DataError("the target side is missing; name it, or say that the file is tsv or jsonl", file=name)
+    parse = _field_parser(kind, fields, 2)
+    for first, lines in line_blocks(file, on_bad):
+        rows = _parsed(lines, parse, name, first, on_bad)
+        yield PairBatch([row[0] for row in rows], [row[1] for row in rows], name, name, first)
+
+
+def _pairs_of_two_files(source: str, target: str, on_bad: OnBad | None) -> Iterator[PairBatch]:
+    left_blocks, right_blocks = line_blocks(source, on_bad), line_blocks(target, on_bad)
+    left: list[str] = []
+    right: list[str] = []
+    first = 1
+    while True:
+        # An empty list stands for a side that has ended: a block is never empty.
+        left = left or next(left_blocks, (0, []))[1]
+        right = right or next(right_blocks, (0, []))[1]
+        count = min(len(left), len(right))
+        if not count:
+            break
+        yield PairBatch(left[:count], right[:count], shown_name(source), shown_name(target), first)
+        left, right, first = left[count:], right[count:], first + count
+    if left or right:
+        counts = [
+            first - 1 + len(rest) + sum(len(lines) for _, lines in blocks)
+            for rest, blocks in ((left, left_blocks), (right, right_blocks))
+        ]
+        problem = (
+            f"{counts[0]:,} lines, but {shown_name(target)} has {counts[1]:,}: line {first} has no partner; "
+            "parallel text needs one target line for each source line"
+        )
+        raise_or_tell(on_bad, "line-counts", DataError(problem, file=shown_name(source)))
+
+
+Parse = Callable[[str], tuple[str, ...]]  # raises ValueError with what is wrong
+
+
+def _parsed(lines: list[str], parse: Parse, name: str, first: int, on_bad: OnBad | None) -> list[tuple[str, ...]]:
+    rows = []
+    for number, line in enumerate(lines, start=first):
+        try:
+            rows.append(parse(line))
+        except ValueError as error:
+            raise_or_tell(on_bad, "format", DataError(str(error), file=name, line=number))
+            rows.append(("", ""))
+    return rows
+
+
+def _field_parser(kind: str, fields: Sequence[str], count: int) -> Parse:
+    names = tuple(fields) or DEFAULT_FIELDS[kind, count]
+    if len(names) != count:
+        raise UsageError(f"{count} field{'s' * (count > 1)} expected, got {len(names)}: {', '.join(names)}")
+    if kind == "jsonl":
+        return lambda line: _json_fields(line, names)
+    if not all(name.isdecimal() and int(name) >= 1 for name in names):
+        raise UsageError(f"tsv columns are numbers from 1, not {', '.join(names)}")
+    columns = [int(name) - 1 for name in names]
+
+    def parse_row(line: str) -> tuple[str, ...]:
+        cells = line.split("\t")
+        if len(cells) <= max(columns):
+            raise ValueError(
+                f"{len(cells)} columns, but column {max(columns) + 1} is wanted; mend the row or set fields"
+            )
+        return tuple(cells[column] for column in columns)
+
+    return parse_row
+
+
+def _json_fields(line: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error}); each line is one JSON object") from error
+    texts = []
+    for name in names:
+        value = record.get(name) if isinstance(record, dict) else None
+        if value is None:
+            # A dot goes into an object: translation.en
+            value = record
+            for key in name.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, str):
+            raise ValueError(f"no text in field {name!r}; mend the record or set fields to the right names")
+        if "\\u" in line and any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError(f"half a surrogate pair in field {name!r}, which is no character; mend the record")
+        texts.append(value)
+    return tuple(texts)
+
+
+def _format_of(file: str, format: str) -> str:
+    if format != "auto":
+        return format
+    name = Path(file).name.lower()
+    for packed in (".gz", ".xz", ".zst"):
+        name = name.removesuffix(packed)
+    return FORMAT_OF_SUFFIX.get(Path(name).suffix, "text")
+
+
+def _listed(paths: PathsLike) -> list[str]:
+    return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
+
+
+def _one_standard_input(files: list[str]) -> None:
+    if files.count(STANDARD_INPUT) > 1:
+        raise UsageError("standard input ('-') can be read only once: save the other side to a file")

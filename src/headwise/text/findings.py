@@ -1,0 +1,136 @@
+"""What a check of a corpus found: values only, to be printed, stored, or acted upon."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from headwise.text.filters import FilterCounts
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+MAX_EXAMPLES = 5
+EXCERPT = 80
+# Lower ends of the bars of the histogram, in words.
+BARS = (0, 1, 6, 11, 21, 41, 81, 161, 321)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    file: str
+    line: int | None
+    text: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+@dataclass(slots=True)
+class Finding:
+    """One kind of fault. An error means that training would be spoiled; a note that it is taken care of."""
+
+    name: str
+    severity: Severity
+    count: int
+    message: str
+    remedy: str
+    examples: list[Example] = field(default_factory=list)
+
+    def line(self) -> str:
+        """The finding in one line, with the first place."""
+        where = f" (first: {self.examples[0].place})" if self.examples else ""
+        return f"{self.severity}: {self.message}{where}; {self.remedy}"
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of the corpus; words are those between spaces, and each Chinese or Japanese character is one."""
+
+    name: str
+    files: tuple[str, ...]
+    lines: int = 0
+    characters: int = 0
+    word_counts: Counter[int] = field(default_factory=Counter)  # words in a line → number of lines
+
+    @property
+    def words(self) -> int:
+        return sum(words * lines for words, lines in self.word_counts.items())
+
+    @property
+    def longest(self) -> int:
+        return max(self.word_counts, default=0)
+
+    def quantile(self, share: float) -> int:
+        """Words of the line below which `share` of the lines are."""
+        left = share * self.lines
+        for words in sorted(self.word_counts):
+            left -= self.word_counts[words]
+            if left <= 0:
+                return words
+        return self.longest
+
+    def histogram(self) -> list[tuple[str, int]]:
+        bars = []
+        for low, high in zip(BARS, (*BARS[1:], sys.maxsize), strict=True):
+            label = f"{low}+" if low == BARS[-1] else str(low) if high == low + 1 else f"{low}-{high - 1}"
+            bars.append((label, sum(lines for words, lines in self.word_counts.items() if low <= words < high)))
+        while len(bars) > 1 and not bars[-1][1]:
+            bars.pop()
+        return bars
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "files": list(self.files),
+            "lines": self.lines,
+            "words": self.words,
+            "characters": self.characters,
+            "median": self.quantile(0.5),
+            "longest": self.longest,
+            "histogram": [{"words": label, "lines": lines} for label, lines in self.histogram()],
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    sides: list[Side]
+    counts: FilterCounts  # of pairs, or of lines for a language model
+    findings: list[Finding]
+    correlation: float | None = None  # of both sides' lengths
+    held_out: dict[str, int] = field(default_factory=dict)  # lines of validation and test
+
+    @property
+    def spoiled(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def parallel(self) -> bool:
+        return len(self.sides) == 2
+
+    def finding(self, name: str) -> Finding | None:
+        return next((finding for finding in self.findings if finding.name == name), None)
+
+    def summary_lines(self) -> list[str]:
+        """The short form: what there is, and one line for each error and warning."""
+        words = " + ".join(f"{side.words:,}" for side in self.sides)
+        unit = "pairs" if self.parallel else "lines"
+        dropped = ", ".join(f"{name} {count:,}" for name, count in self.counts.dropped.items())
+        lines = [
+            f"{self.counts.lines:,} {unit}, {words} words; {self.counts.kept:,} kept"
+            + (dropped and f", dropped: {dropped}")
+        ]
+        return lines + [finding.line() for finding in self.findings if finding.severity != "note"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs: JSON types only, lasting names."""
+        return {
+            "spoiled": self.spoiled,
+            "sides": [side.as_dict() for side in self.sides],
+            "lines": {"in": self.counts.lines, "kept": self.counts.kept, "dropped": dict(self.counts.dropped)},
+            "length_correlation": self.correlation,
+            "held_out": dict(self.held_out),
+            "findings": [asdict(finding) for finding in self.findings],
+        }

@@ -1,0 +1,192 @@
+"""Lines of one file, decoded in big blocks: what a line is, and what is wrong with one.
+
+A line ends at LF, and a CR before it goes with it. Nothing else ends a line: a lone CR, U+0085 and U+2028 are
+characters within it. The end of the file ends the last line as LF does, so a trailing line feed does not begin an empty
+one. A byte-order mark at the start is not text. Every other byte is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+from headwise.errors import DataError
+from headwise.text.compression import BLOCK_BYTES, StreamDamagedError, unpacked_blocks
+
+MAX_LINE_BYTES = 10_000_000
+STANDARD_INPUT = "-"
+# Of a line that is too long, or that cannot be decoded, a report shows only this much.
+SHOWN_BYTES = 1000
+
+# Told of each problem (its kind and the error that names the place) instead of having it raised. Reading goes on: a bad
+# line is handed out mended, so that line numbers stay right.
+OnBad = Callable[[str, DataError], None]
+
+
+def raise_or_tell(on_bad: OnBad | None, kind: str, error: DataError) -> None:
+    if on_bad is None:
+        raise error
+    on_bad(kind, error)
+
+
+def shown_name(file: str) -> str:
+    return "standard input" if file == STANDARD_INPUT else file
+
+
+def line_blocks(file: str, on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Yields (number of the first line, lines) for a few thousand lines at a time."""
+    with _opened(file) as stream:
+        yield from _LineReader(shown_name(file), on_bad).blocks(unpacked_blocks(stream, file))
+
+
+def arriving_lines(on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]]]:
+    """`line_blocks` of standard input, plain text, each as soon as its lines are there: to answer line by line."""
+    blocks = iter(lambda: sys.stdin.buffer.read1(BLOCK_BYTES), b"")
+    return _LineReader(shown_name(STANDARD_INPUT), on_bad).blocks(blocks)
+
+
+def _opened(file: str) -> AbstractContextManager[BinaryIO]:
+    if file == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
+    check_file(file)
+    try:
+        return open(file, "rb")
+    except OSError as error:
+        raise DataError(f"cannot be opened ({error.strerror}); check its permissions", file=file) from error
+
+
+def check_file(file: str | Path) -> None:
+    """Refuses what cannot be read before anything is started."""
+    if Path(file).is_dir():
+        raise DataError(f"is a directory; name its files, for example {str(file).rstrip('/')}/*.gz", file=file)
+    if not Path(file).exists():
+        raise DataError("there is no such file; check the path (in a recipe it is relative to the recipe)", file=file)
+
+
+class _LineReader:
+    def __init__(self, name: str, on_bad: OnBad | None) -> None:
+        self.name, self.on_bad = name, on_bad
+        self.number = 1  # of the next line to hand out
+        self.pending: list[bytes] = []  # the beginning of a line whose end is not read yet
+        self.pending_bytes = 0
+        self.skipping = False  # within a line that is too long
+
+    def blocks(self, raw_blocks: Iterator[bytes]) -> Iterator[tuple[int, list[str]]]:
+        empty = True
+        try:
+            for block in raw_blocks:
+                if empty:
+                    empty = False
+                    if not self._is_utf8(block[:4096]):
+                        return
+                    block = block.removeprefix(b"\xef\xbb\xbf")
+                whole = self._whole_lines(block)
+                if whole is not None:
+                    yield self._decoded(whole)
+        except StreamDamagedError as damage:
+            # The line in which the stream broke is not whole: it is not handed out.
+            problem = f"{damage}; the {self.number - 1} lines before are whole: fetch or pack the file again"
+            self._tell("damaged", problem, self.number)
+            return
+        if self.pending:
+            yield self._decoded(b"".join(self.pending))
+        if self.number == 1:
+            self._tell("empty-file", "the file is empty; name a file with at least one line", None)
+
+    def _whole_lines(self, block: bytes) -> bytes | None:
+        """The bytes up to the last line feed of what is read so far, without that line feed; None if there is none."""
+        # A block is shorter than MAX_LINE_BYTES, so only its first line can be too long.
+        first, last = block.find(b"\n"), block.rfind(b"\n")
+        head = len(block) if first < 0 else first
+        if not self.skipping and self.pending_bytes + head > MAX_LINE_BYTES:
+            self._begin_skipping(block)
+        if self.skipping:
+            if first < 0:
+                return None
+            self.skipping = False
+            block, last = block[first:], last - first
+        if last < 0:
+            self._append(block)
+            return None
+        self.pending.append(block[:last])
+        whole = b"".join(self.pending)
+        self.pending, self.pending_bytes = [], 0
+        self._append(block[last + 1 :])
+        return whole
+
+    def _append(self, piece: bytes) -> None:
+        if piece:
+            self.pending.append(piece)
+            self.pending_bytes += len(piece)
+
+    def _begin_skipping(self, block: bytes) -> None:
+        problem = (
+            f"the line is longer than {MAX_LINE_BYTES:,} bytes; one sentence or paragraph a line is expected: "
+            "split it, or check that the file has line feeds"
+        )
+        self._tell("long-line", problem, self.number)
+        beginning = (b"".join(self.pending) + block[:SHOWN_BYTES])[:SHOWN_BYTES]
+        # A cut within a character would look like broken encoding.
+        self.pending = [beginning.decode("utf-8", "ignore").encode("utf-8")]
+        self.pending_bytes = SHOWN_BYTES
+        self.skipping = True
+
+    def _decoded(self, whole: bytes) -> tuple[int, list[str]]:
+        first = self.number
+        try:
+            text = whole.decode("utf-8")
+        except UnicodeDecodeError as error:
+            lines = self._mended(whole, error)
+        else:
+            if "\r" in text:
+                # `whole` lacks its last line feed: put it back so that a CR before it goes too.
+                text = (text + "\n").replace("\r\n", "\n")[:-1]
+            lines = text.split("\n")
+        self.number += len(lines)
+        return first, lines
+
+    def _mended(self, whole: bytes, error: UnicodeDecodeError) -> list[str]:
+        if self.on_bad is None:
+            self._tell_encoding(whole, error, self.number + whole.count(b"\n", 0, error.start))
+        lines = []
+        for number, line in enumerate(whole.split(b"\n"), start=self.number):
+            line = line.removesuffix(b"\r")
+            try:
+                lines.append(line.decode("utf-8"))
+            except UnicodeDecodeError as bad:
+                self._tell_encoding(line, bad, number)
+                lines.append(line.decode("utf-8", "replace"))
+        return lines
+
+    def _tell_encoding(self, data: bytes, error: UnicodeDecodeError, line: int) -> None:
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        problem = (
+            f"not UTF-8 (byte 0x{data[error.start]:02x} at byte {column} of the line); mend the line, or convert the "
+            "file if it is in another encoding: iconv -f WINDOWS-1252 -t UTF-8"
+        )
+        self._tell("encoding", problem, line)
+
+    def _is_utf8(self, head: bytes) -> bool:
+        encoding = _wide_encoding(head)
+        if encoding is not None:
+            self._tell("encoding", f"is {encoding}, not UTF-8; convert it: iconv -f {encoding} -t UTF-8", None)
+        return encoding is None
+
+    def _tell(self, kind: str, problem: str, line: int | None) -> None:
+        raise_or_tell(self.on_bad, kind, DataError(problem, file=self.name, line=line))
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """UTF-16 or UTF-32, by byte-order mark or by the zero bytes between the letters of an alphabet."""
+    if head.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        return "UTF-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    for zeros, others, name in ((odd, even, "UTF-16LE"), (even, odd, "UTF-16BE")):
+        if zeros >= 2 and zeros > 0.4 * (len(head) // 2) and others < 0.1 * zeros:
+            return name
+    return None

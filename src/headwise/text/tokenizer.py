@@ -1,0 +1,219 @@
+"""Text to token ids and back, through the `tokenizers` library: one JSON file, which that library loads by itself.
+
+Ids 0 to 3 are always padding, unknown, begin and end of sentence. They stand in the model's vocabulary only and are
+not "added tokens" of the library, which it would look for in the text: a user who writes `</s>` gets characters.
+
+How the kinds cut text
+- bpe, unigram: one space is put before the text; it is cut into runs of letters, single digits, runs of other signs
+  (each with the one space before it) and single white-space characters; pieces are learnt inside of these. A space
+  stays a space in its piece, so nothing needs to be escaped. A character without a piece of its own becomes its UTF-8
+  bytes (`<0xE2>`), so any text comes back exactly. A script without spaces is just a long run of letters.
+- char: every character; those beyond `size` become bytes.      - byte: every UTF-8 byte.
+- word: whatever stands between white space; other words, and the word `<unk>` itself, are unknown. Spacing is lost.
+
+The cut depends on the classes of two neighbouring characters only (letters and marks are one class). Therefore no merge
+learnt inside of a run can ever apply across a cut: headwise.text.sampling relies on it to work on ids alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import tokenizers
+
+from headwise.config import schema
+from headwise.errors import DataError, ModelError, WorkFailed
+from headwise.text import vocabulary
+from headwise.text.ragged import Ragged
+from headwise.text.vocabulary import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
+
+
+class Tokenizer:
+    """One vocabulary and how text is cut into it."""
+
+    pad, unk, bos, eos = PAD, UNK, BOS, EOS
+
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        self._inner = inner
+
+    # ---- making, reading, writing
+
+    @classmethod
+    def train(cls, texts: Iterable[str], settings: schema.Tokenizer) -> Tokenizer:
+        """Learn a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files."""
+        return cls(vocabulary.train(list(texts), settings))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ModelError(f"{path}: there is no such tokenizer file") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelError(f"{path}: cannot read the tokenizer file ({error})") from None
+        try:
+            inner = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the library raises bare Exception for whatever it cannot parse
+            raise ModelError(f"{path}: not a file of the tokenizers library ({error})") from None
+        for number, name in enumerate(SPECIAL):
+            if inner.id_to_token(number) != name:
+                raise ModelError(
+                    f"{path}: id {number} is {inner.id_to_token(number)!r}, but Headwise needs {name!r} there"
+                )
+        return cls(inner)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON file; another reader sees the old file or the new one, never a part."""
+        partial = Path(f"{path}.partial")
+        try:
+            with partial.open("w", encoding="utf-8") as file:
+                file.write(self.json)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise WorkFailed(f"{path}: cannot write the tokenizer ({error.strerror or error})") from None
+
+    @cached_property
+    def json(self) -> str:
+        return self._inner.to_str(pretty=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of everything that decides which ids a text gets."""
+        return hashlib.sha256(self.json.encode()).hexdigest()
+
+    # ---- what it is
+
+    @property
+    def size(self) -> int:
+        return self._inner.get_vocab_size()
+
+    @cached_property
+    def kind(self) -> str:
+        model = self.parts["model"]
+        if model["type"] == "BPE":
+            return "bpe" if model["merges"] else "byte" if self.size == RESERVED else "char"
+        return {"WordLevel": "word", "Unigram": "unigram"}.get(model["type"], str(model["type"]).lower())
+
+    @cached_property
+    def normalisation(self) -> str:
+        written = json.dumps(self.parts["normalizer"])
+        return next((name for name in ("nfkc", "nfc") if f'"{name.upper()}"' in written), "none")
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The JSON file as a value: "model" has the merges or the scores."""
+        return cast("dict[str, Any]", json.loads(self.json))
+
+    def normalise(self, text: str) -> str:
+        """The text that `decode(encode(text))` gives back (bpe, char, byte, unigram)."""
+        return vocabulary.normaliser(self.normalisation).normalize_str(text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tokenizer) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"<Tokenizer {self.kind}, {self.size} tokens, normalisation {self.normalisation}>"
+
+    # ---- text to ids
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without begin and end of sentence."""
+        try:
+            return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+        except (TypeError, UnicodeEncodeError):
+            raise DataError(_what_is_no_text(texts)) from None
+
+    def encode_ragged(self, texts: Sequence[str]) -> Ragged:
+        """The same in two flat arrays."""
+        return Ragged.of(self.encode_batch(texts))
+
+    # ---- ids to text
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of `ids`; padding and begin and end of sentence are left out, wherever they stand."""
+        return self._inner.decode(_spoken(ids), skip_special_tokens=False)
+
+    def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
+        return self._inner.decode_batch([_spoken(ids) for ids in sentences], skip_special_tokens=False)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each token for a person to read: a space shows as ▁, a byte as <0xE2>. Not meant to be joined: use decode."""
+        return [self._shown[number] for number in ids]
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The pieces as stored, by id."""
+        return [cast("str", self._inner.id_to_token(number)) for number in range(self.size)]
+
+    @cached_property
+    def _shown(self) -> list[str]:
+        return [piece.replace(" ", "▁") for piece in self.vocabulary]
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of the two sides; one and the same object when they share a vocabulary (or there is one side)."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def shared(self) -> bool:
+        return self.source is self.target
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256((self.source.fingerprint + self.target.fingerprint).encode()).hexdigest()
+
+    def save(self, directory: str | Path) -> list[Path]:
+        """Write tokenizer.json, or source.tokenizer.json and target.tokenizer.json; gives the files written."""
+        folder = Path(directory)
+        if self.shared:
+            files = {folder / "tokenizer.json": self.source}
+        else:
+            files = {folder / "source.tokenizer.json": self.source, folder / "target.tokenizer.json": self.target}
+        for path, tokenizer in files.items():
+            tokenizer.save(path)
+        return list(files)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> TokenizerPair:
+        folder = Path(directory)
+        if (folder / "tokenizer.json").exists():
+            return cls.one(Tokenizer.load(folder / "tokenizer.json"))
+        if not (folder / "source.tokenizer.json").exists():
+            raise ModelError(f"{folder}: there is no tokenizer.json")
+        return cls(Tokenizer.load(folder / "source.tokenizer.json"), Tokenizer.load(folder / "target.tokenizer.json"))
+
+    @classmethod
+    def one(cls, tokenizer: Tokenizer) -> TokenizerPair:
+        return cls(tokenizer, tokenizer)
+
+
+def _what_is_no_text(texts: Sequence[object]) -> str:
+    for text in texts:
+        if not isinstance(text, str):
+            return f"only text can be tokenized, not {type(text).__name__}"
+    return "the text holds half of a surrogate pair, which is not valid Unicode; read it as UTF-8"
+
+
+def _spoken(ids: Iterable[int]) -> list[int]:
+    return [int(number) for number in ids if number not in (PAD, BOS, EOS)]

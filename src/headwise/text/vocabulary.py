@@ -1,0 +1,183 @@
+"""Learning the vocabulary of each kind of tokenizer; headwise.text.tokenizer says how they cut text.
+
+All choices between equals are made here by a fixed rule, because the library makes some of them by chance.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, cast
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from headwise.config import schema
+from headwise.errors import DataError, RecipeError
+from headwise.text.unigram import train as train_unigram
+
+PAD, UNK, BOS, EOS = range(4)
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell everything
+
+RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
+LONGEST_PIECE = 16  # characters, as SentencePiece has it: longer pieces are whole phrases that never come again
+_SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
+_CHUNK = 10_000  # texts joined for one call into the library
+
+
+def train(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    """The library's tokenizer for `texts`; equal texts and settings give equal tokenizers."""
+    if not any(text.strip() for text in texts):
+        raise DataError("there is no text to train a tokenizer on")
+    if settings.kind in ("bpe", "unigram", "char") and settings.size <= RESERVED:
+        raise RecipeError(
+            f"tokenizer.size = {settings.size} is too small: {settings.kind} has {RESERVED} special tokens and bytes "
+            f"before its first piece; set it to {RESERVED + 40} or more"
+        )
+    return _TRAINERS[settings.kind](texts, settings)
+
+
+def normaliser(name: str) -> normalizers.Normalizer:
+    kinds: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
+    return normalizers.Sequence(kinds[name])
+
+
+def _in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normaliser(normalisation), normalizers.Prepend(" ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(RUNS), "isolated")
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return tokenizer
+
+
+def _characters(alphabet: Sequence[str], normalisation: str) -> tokenizers.Tokenizer:
+    """A BPE model that never merges: characters it knows, bytes for the rest."""
+    vocabulary = {piece: number for number, piece in enumerate((*SPECIAL, *BYTES, *alphabet))}
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
+    tokenizer.normalizer = normaliser(normalisation)
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer
+
+
+# ---- training
+
+
+def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    trained = _in_runs(models.BPE(unk_token="<unk>", byte_fallback=True), settings.normalisation)
+    alphabet = _alphabet(texts, settings)
+    # The library breaks ties between equally frequent characters by chance, so the choice is made here; with the limit
+    # at the number of characters given it has none left to make.
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.size,
+        min_frequency=2,
+        special_tokens=[*SPECIAL, *BYTES],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        max_token_length=LONGEST_PIECE,
+        show_progress=False,
+    )
+    trained.train_from_iterator(texts, trainer, length=len(texts))
+    if trained.get_vocab_size() < settings.size:
+        raise _too_large(settings, trained.get_vocab_size())
+    return _without_added_tokens(trained)
+
+
+def _train_unigram(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    cutter = _in_runs(models.BPE(), settings.normalisation)
+    words = _count_words(texts, cutter)
+    pieces = train_unigram(words, _alphabet(texts, settings), settings.size - RESERVED, LONGEST_PIECE)
+    if len(pieces) + RESERVED < settings.size:
+        raise _too_large(settings, len(pieces) + RESERVED)
+    # A special or byte piece is never found in text (it would span a cut), so its score is of no account.
+    scored = [(piece, 0.0) for piece in (*SPECIAL, *BYTES)] + pieces
+    return _in_runs(models.Unigram(scored, unk_id=UNK, byte_fallback=True), settings.normalisation)
+
+
+def _train_word(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    normalised = normaliser(settings.normalisation)
+    counts: Counter[str] = Counter()
+    for chunk in _joined(texts):
+        counts.update(normalised.normalize_str(chunk).split())
+    for name in SPECIAL:
+        del counts[name]
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: max(0, settings.size - len(SPECIAL))]
+    vocabulary = {piece: number for number, piece in enumerate((*SPECIAL, *ranked))}
+    tokenizer = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    unknown = normalizers.Replace(Regex(_SPELT_SPECIAL), "<unk>")
+    tokenizer.normalizer = normalizers.Sequence([normalised, unknown])
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return tokenizer
+
+
+def _train_char(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    counts = _count_characters(texts, settings.normalisation)
+    return _characters(_ranked(counts)[: settings.size - RESERVED], settings.normalisation)
+
+
+def _train_byte(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
+    return _characters([], settings.normalisation)
+
+
+def _alphabet(texts: list[str], settings: schema.Tokenizer) -> list[str]:
+    """Characters that get a piece: seen twice, and at most half of the room, so that there is room for longer ones."""
+    counts = _count_characters(texts, settings.normalisation)
+    counts[" "] += len(texts)  # the one that is put before each text
+    seen = [character for character in _ranked(counts) if counts[character] > 1]
+    return seen[: max(1, (settings.size - RESERVED) // 2)]
+
+
+def _ranked(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda character: (-counts[character], character))
+
+
+def _count_characters(texts: list[str], normalisation: str) -> Counter[str]:
+    normalised = normaliser(normalisation)
+    totals = np.zeros(0x110000, dtype=np.int64)
+    for chunk in _joined(texts):
+        points = np.frombuffer(normalised.normalize_str(chunk).encode("utf-32-le"), dtype=np.uint32)
+        counts: NDArray[np.int64] = np.bincount(points)
+        totals[: len(counts)] += counts
+    totals[ord("\n")] = 0  # a line break is what joined the texts
+    return Counter({chr(point): int(totals[point]) for point in np.flatnonzero(totals)})
+
+
+def _count_words(texts: list[str], cutter: tokenizers.Tokenizer) -> Counter[str]:
+    normalised, cut = cast("Any", cutter.normalizer), cast("Any", cutter.pre_tokenizer)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word, _ in cut.pre_tokenize_str(normalised.normalize_str(text)))
+    return counts
+
+
+def _joined(texts: list[str]) -> Iterator[str]:
+    lines = iter(texts)
+    while chunk := list(islice(lines, _CHUNK)):
+        yield "\n".join(chunk)
+
+
+def _without_added_tokens(trained: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    parts = json.loads(trained.to_str())
+    parts["added_tokens"] = []
+    return tokenizers.Tokenizer.from_str(json.dumps(parts))
+
+
+def _too_large(settings: schema.Tokenizer, most: int) -> DataError:
+    return DataError(
+        f"tokenizer.size = {settings.size} is more than this corpus allows: only {most} tokens occur twice; "
+        f"set tokenizer.size to {most} or less"
+    )
+
+
+_TRAINERS = {
+    "bpe": _train_bpe,
+    "unigram": _train_unigram,
+    "word": _train_word,
+    "char": _train_char,
+    "byte": _train_byte,
+}

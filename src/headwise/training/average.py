@@ -1,0 +1,48 @@
+"""A moving average of the weights: steadier than the weights themselves, and what is validated when it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class MovingAverage:
+    """average ← decay · average + (1 - decay) · weights after each update; the decay grows in over the first ones."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.names = [name for name, _ in model.named_parameters()]
+        self.parameters = list(model.parameters())
+        self.averages = [parameter.detach().clone() for parameter in self.parameters]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        # Early on the random start would weigh too much: (1 + step) / (10 + step) forgets it, as TensorFlow does.
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(self.averages, list(self.parameters), 1.0 - decay)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return dict(zip(self.names, self.averages, strict=True))
+
+    @torch.no_grad()
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        for name, average in zip(self.names, self.averages, strict=True):
+            average.copy_(tensors[name])
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within the block the model has the averaged weights; afterwards its own, bit for bit."""
+        own = [parameter.detach().clone() for parameter in self.parameters]
+        self._set(self.averages)
+        try:
+            yield
+        finally:
+            self._set(own)
+
+    @torch.no_grad()
+    def _set(self, values: list[Tensor]) -> None:
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.copy_(value)

@@ -1,0 +1,241 @@
+"""What happens beside training: records for programs, validation, checkpoints, and the stop at bad numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_checkpoint
+from headwise.data.batch import Batch, LanguageBatch
+from headwise.errors import WorkFailed
+from headwise.losses import batch_loss
+from headwise.training.loop import Hook, Record, Trainer
+from headwise.training.state import collect_tensors, loop_state
+from headwise.training.step import Update
+
+# Records that say what was computed, not when or how fast: the log of a resumed run equals that of an uninterrupted one.
+_COMPUTED = ("train", "validation", "warning", "skipped", "average", "end")
+
+
+class Log(Hook):
+    """`log.jsonl`: a JSON object a line. Times and speeds, which differ from run to run, go to `times.jsonl`."""
+
+    def __init__(self, run: Path, every: int) -> None:
+        self.path, self.times, self.every = run / "log.jsonl", run / "times.jsonl", every
+        self.size = 0
+        self.last: Update | None = None
+        self.sums = {"loss": 0.0, "log_loss": 0.0, "tokens": 0, "positions": 0}
+        self.since = (0, 0.0)  # tokens and seconds at the last record
+
+    def begin(self, trainer: Trainer) -> None:
+        self.path.touch()
+        os.truncate(self.path, self.size)  # a killed run may have logged more than it saved
+        self.since = (trainer.tokens, trainer.elapsed())
+
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+        if not update.skipped:
+            for name in ("loss", "log_loss"):
+                self.sums[name] += getattr(update, name) * update.tokens
+            self.sums["tokens"] += update.tokens
+            self.sums["positions"] += update.positions
+        self.last = update
+        # Not at an interruption: the log must not show where a run was interrupted.
+        if trainer.step % self.every == 0 or trainer.ended:
+            self._record(trainer, update)
+
+    def end(self, trainer: Trainer) -> None:
+        if trainer.ended and self.last is not None:
+            self._record(trainer, self.last)
+
+    def _record(self, trainer: Trainer, update: Update) -> None:
+        tokens = self.sums["tokens"]
+        if not tokens:
+            return
+        log_loss = self.sums["log_loss"] / tokens
+        trainer.emit(
+            {
+                "event": "train", "step": trainer.step, "epoch": trainer.cursor.epoch, "tokens": trainer.tokens,
+                "loss": self.sums["loss"] / tokens, "log_loss": log_loss, "perplexity": perplexity(log_loss),
+                "rate": update.rate, "norm": update.norm, "padding": 1 - tokens / self.sums["positions"],
+            }
+        )  # fmt: skip
+        self.sums = dict.fromkeys(self.sums, 0)
+        seconds, (before, then) = trainer.elapsed(), self.since
+        speed = (trainer.tokens - before) / max(seconds - then, 1e-9)
+        self.since = (trainer.tokens, seconds)
+        _append(self.times, {"step": trainer.step, "seconds": round(seconds, 3), "tokens_per_second": round(speed, 1)})
+
+    def on_record(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] in _COMPUTED:
+            self.size = _append(self.path, record)
+
+    def state(self) -> dict[str, Any]:
+        return {"size": self.size, "sums": self.sums}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.size, self.sums = state["size"], dict(state["sums"])
+
+
+class StopAtBadNumbers(Hook):
+    """A loss or gradient that is no number was not learned from; says which lines it came from, and stops at too many."""
+
+    def __init__(self, limit: int, place: Callable[[int], tuple[str, int]]) -> None:
+        self.limit, self.place, self.count = limit, place, 0
+
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+        if not update.skipped:
+            return
+        self.count += 1
+        file, line = self.place(int(batch.lines[0]))
+        lines = [self.place(int(number))[1] for number in batch.lines[:20]]
+        trainer.emit(
+            {"event": "skipped", "step": trainer.step, "loss": repr(update.loss), "norm": repr(update.norm), "file": file, "lines": lines}
+        )
+        if self.count > self.limit:
+            raise WorkFailed(
+                f"{self.count} updates had a loss or gradient that is no number; the last batch began at {file}:{line}; "
+                "lower the learning rate, or look at these lines (headwise check)"
+            )
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.count = state["count"]
+
+
+# Decodes a validation sample with the model: scores by name (bleu, chrf, empty) and (source, reference, output) rows.
+Judge = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
+
+
+class Validate(Hook):
+    """The loss of held-out text and, with a judge, the scores of real translations; keeps track of the best."""
+
+    def __init__(self, batches: Callable[[], Iterable[Batch | LanguageBatch]], judge: Judge | None, best_by: str) -> None:
+        self.batches, self.judge, self.best_by = batches, judge, best_by
+        self.best: dict[str, Any] | None = None
+        self.without_better = 0
+
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+        if trainer.step % trainer.settings.validate_every == 0 or trainer.ended:
+            self.validate(trainer)
+
+    def validate(self, trainer: Trainer, event: str = "validation") -> Record:
+        record = {"event": event, "step": trainer.step, **self.measure(trainer)}
+        better = self.best is None or _better(record, self.best, self.best_by)
+        record["best"] = better
+        if better:
+            self.best = {key: record[key] for key in ("step", "log_loss", "bleu", "chrf") if key in record}
+        self.without_better = 0 if better else self.without_better + 1
+        patience = trainer.settings.patience
+        if event == "validation" and patience and self.without_better >= patience and trainer.stop is None:
+            trainer.stop = "patience"
+        trainer.emit(record)
+        return record
+
+    def measure(self, trainer: Trainer) -> Record:
+        """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
+        model = trainer.model.eval()
+        try:
+            with torch.no_grad(), trainer.average.applied() if trainer.average else nullcontext():
+                total, count = 0.0, 0
+                for batch in self.batches():
+                    sums = batch_loss(model, batch.to(trainer.updater.device))
+                    total, count = total + sums.log_loss.item(), count + sums.count
+                log_loss = total / max(count, 1)
+                measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
+                if self.judge is not None:
+                    scores, samples = self.judge()
+                    measured |= {**scores, "samples": samples}
+                return measured
+        finally:
+            model.train()
+
+    def state(self) -> dict[str, Any]:
+        return {"best": self.best, "without_better": self.without_better}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.best, self.without_better = state["best"], state["without_better"]
+
+
+class Save(Hook):
+    """Checkpoints every `save_every` updates, at a better validation, and at the end; keeps the last ones and the best."""
+
+    def __init__(self, folder: Path, save_model: Callable[[Path], None], on_best: Callable[[Path], None]) -> None:
+        self.folder, self.save_model, self.on_best = folder, save_model, on_best
+        self.best_step: int | None = None
+        self.retry_at: int | None = None
+        self.saved_step: int | None = None
+
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+        due = trainer.step % trainer.settings.save_every == 0 or trainer.stop is not None
+        if due or self.best_step == trainer.step or trainer.step == self.retry_at:
+            self.save(trainer)
+
+    def on_record(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "validation" and record["best"]:
+            self.best_step = trainer.step
+
+    def save(self, trainer: Trainer) -> None:
+        try:
+            path = save_checkpoint(
+                self.folder, trainer.step, self.save_model, collect_tensors(trainer), loop_state(trainer)
+            )
+            if self.best_step == trainer.step:
+                self.on_best(path / "model")
+        except WorkFailed as error:
+            if trainer.stop is not None:
+                raise
+            self.retry_at = trainer.step + max(1, trainer.settings.save_every // 10)
+            trainer.emit(
+                {"event": "not saved", "step": trainer.step, "message": f"{error}; training goes on and tries again at update {self.retry_at}"}
+            )
+            return
+        self.retry_at, self.saved_step = None, trainer.step
+        trainer.emit({"event": "saved", "step": trainer.step, "path": str(path)})
+        self._prune(trainer)
+
+    def _prune(self, trainer: Trainer) -> None:
+        """Old ones go last, when the new one is safe."""
+        found = list_checkpoints(self.folder)
+        wanted = max(trainer.settings.keep, trainer.settings.average)
+        regular = [step for step, _ in found if step % trainer.settings.save_every == 0]
+        kept = {*regular[-wanted:], found[-1][0], self.best_step}
+        for step, path in found:
+            if step not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def state(self) -> dict[str, Any]:
+        return {"best_step": self.best_step}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.best_step = state["best_step"]
+
+    def best_checkpoint(self) -> Path | None:
+        return None if self.best_step is None else checkpoint_path(self.folder, self.best_step)
+
+
+def perplexity(log_loss: float) -> float:
+    return math.exp(min(log_loss, 700.0))  # JSON has no infinity
+
+
+def _better(new: Record, old: Record, by: str) -> bool:
+    if by == "loss" or by not in new or by not in old:
+        return bool(new["log_loss"] < old["log_loss"])
+    return bool(new[by] > old[by])
+
+
+def _append(path: Path, record: Record) -> int:
+    """Adds a line and returns the file's size after it."""
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        stream.flush()
+        return stream.tell()

@@ -1,0 +1,62 @@
+"""The learning rate, update by update (counted from 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from headwise.config.schema import Training
+from headwise.errors import RecipeError
+
+Schedule = Callable[[int], float]
+
+
+def noam(step: int, model_dim: int, warmup: int, factor: float = 1.0) -> float:
+    """Equation 3: d^-0.5 · min(step^-0.5, step · warmup^-1.5)."""
+    rising = step * warmup**-1.5 if warmup else math.inf
+    return float(factor * model_dim**-0.5 * min(step**-0.5, rising))
+
+
+def inverse_sqrt(step: int, peak: float, warmup: int) -> float:
+    """Linear to the peak, then peak · √(warmup / step)."""
+    start = max(warmup, 1)
+    return peak * min(step / start, math.sqrt(start / step))
+
+
+def cosine(step: int, peak: float, warmup: int, total: int, minimum: float = 0.0) -> float:
+    """Linear to the peak, then half a cosine down to the minimum at the last update."""
+    if step < warmup:
+        return peak * step / warmup
+    return minimum + (peak - minimum) * 0.5 * (1.0 + math.cos(math.pi * _decayed(step, warmup, total)))
+
+
+def linear(step: int, peak: float, warmup: int, total: int, minimum: float = 0.0) -> float:
+    """Linear to the peak, then linear down to the minimum at the last update."""
+    if step < warmup:
+        return peak * step / warmup
+    return peak + (minimum - peak) * _decayed(step, warmup, total)
+
+
+def constant(step: int, peak: float, warmup: int) -> float:
+    """Linear to the peak, which then stays."""
+    return peak * min(1.0, step / warmup) if warmup else peak
+
+
+def _decayed(step: int, warmup: int, total: int) -> float:
+    return min(1.0, (step - warmup) / max(1, total - warmup))
+
+
+def build_schedule(settings: Training, model_dim: int, total: int | None) -> Schedule:
+    """The schedule of a recipe; `total` is the number of updates where it is known beforehand."""
+    rate, warmup, minimum = settings.learning_rate, settings.warmup, settings.minimum_rate
+    match settings.schedule:
+        case "noam":
+            return lambda step: noam(step, model_dim, warmup, rate)
+        case "inverse-sqrt":
+            return lambda step: inverse_sqrt(step, rate, warmup)
+        case "constant":
+            return lambda step: constant(step, rate, warmup)
+    if total is None:
+        raise RecipeError(f"schedule '{settings.schedule}' must know its end: set training.steps or training.epochs")
+    shape = cosine if settings.schedule == "cosine" else linear
+    return lambda step: shape(step, rate, warmup, total, minimum)

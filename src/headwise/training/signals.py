@@ -1,0 +1,35 @@
+"""Ctrl-C and a polite kill: finish the update, save, leave. A second one leaves at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from headwise.training.loop import Trainer
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stop_on_signal(trainer: Trainer) -> Iterator[None]:
+    """Within the block the first signal asks the run to stop; saves are atomic, so the second may end it anywhere."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if trainer.stop in {s.name for s in SIGNALS}:
+            os._exit(128 + number)
+        trainer.stop = signal.Signals(number).name
+
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def exit_code(reason: str) -> int:
+    """130 for SIGINT, 143 for SIGTERM, 0 for a run that came to its end."""
+    return 128 + signal.Signals[reason] if reason in {s.name for s in SIGNALS} else 0
