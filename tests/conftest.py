@@ -9,6 +9,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+pytest_plugins = ["fixtures_models"]
+
 
 @pytest.fixture
 def corpora() -> Path:

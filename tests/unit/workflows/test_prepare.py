@@ -111,8 +111,9 @@ def test_a_change_of_content_tokenizer_or_filters_is_noticed(base: Path, change:
 def test_two_vocabularies_are_learnt_from_their_own_sides(base: Path) -> None:
     pair = prepare(recipe(tokenizer={"shared": False}), base, base / "cache").tokenizers
     assert not pair.shared
-    assert " river" in pair.source.vocabulary
-    assert " river" not in pair.target.vocabulary
+    english = lines(200, 1)
+    lengths = [sum(map(len, side.encode_batch(english))) for side in (pair.source, pair.target)]
+    assert lengths[0] < 0.9 * lengths[1]
 
 
 def test_given_files_are_used_instead_of_training(base: Path) -> None:
@@ -151,10 +152,10 @@ def test_regularisation_draws_anew_each_epoch_and_again_the_same(base: Path) -> 
             found |= dict(zip(batch.lines.tolist(), batch.source.tolist(), strict=True))
         return {line: list(np.trim_zeros(ids)) for line, ids in found.items()}
 
-    assert pieces(1) == pieces(1)
-    assert pieces(1) != pieces(2)
+    first, second = pieces(1), pieces(2)
+    assert pieces(1) == first != second
     tokenizer = prepared.tokenizers.source
-    assert all(tokenizer.decode(ids) == tokenizer.decode(pieces(2)[line]) for line, ids in pieces(1).items())
+    assert all(tokenizer.decode(ids) == tokenizer.decode(second[line]) for line, ids in first.items())
 
 
 def test_progress_names_its_stages_and_counts_lines(base: Path) -> None:

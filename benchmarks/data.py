@@ -1,0 +1,202 @@
+"""Figures of the way from text to batches: speed as ratios in one run, padding, and memory on a large corpus.
+
+    python benchmarks/data.py --corpora DIR [--pairs 10000000] [--only store,batches,…]
+
+`--corpora` (or HEADWISE_DATA) is the folder that holds multi30k. `memory` generates its own pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from headwise.config import schema
+from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.chunks import Chunks, Files
+from headwise.data.prefetch import Prefetch
+from headwise.data.store import Store
+from headwise.data.writer import cached_store, write_files
+from headwise.text.corpus import read_lines
+from headwise.text.sampling import sampler
+from headwise.text.tokenizer import Tokenizer
+
+TRAINING_TOKENS = 12_000  # target tokens a second that training `tiny` may consume on two cores
+BATCH_TOKENS = 4096
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))
+    parser.add_argument("--pairs", type=int, default=10_000_000)
+    parser.add_argument("--only", default="store,batches,sampling,memory")
+    parser.add_argument("--child", nargs=2, metavar=("PART", "FOLDER"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        part, folder = arguments.child
+        print(json.dumps({"write": write_large, "iterate": iterate_large}[part](Path(folder))))
+        return
+    parts = arguments.only.split(",")
+    with tempfile.TemporaryDirectory() as scratch:
+        if set(parts) - {"memory"}:
+            if arguments.corpora is None:
+                parser.error("name the folder of the corpora: --corpora DIR")
+            on_multi30k(Path(arguments.corpora) / "multi30k", Path(scratch), parts)
+        if "memory" in parts:
+            memory(Path(scratch), arguments.pairs)
+
+
+def on_multi30k(folder: Path, scratch: Path, parts: list[str]) -> None:
+    files = {side: folder / f"train.{code}.gz" for side, code in (("source", "en"), ("target", "de"))}
+    texts = {side: [line.text for line in read_lines(file)] for side, file in files.items()}
+    began = time.perf_counter()
+    tokenizer = Tokenizer.train(texts["source"] + texts["target"], schema.Tokenizer())
+    show("train bpe 8,000 on Multi30k en-de", f"{time.perf_counter() - began:.1f} s")
+    chunks = Chunks(Files(source=[str(files["source"])], target=[str(files["target"])]), schema.Filters())
+    store = write(scratch / "multi30k", chunks, tokenizer)
+    if "store" in parts:
+        storing(scratch, chunks, tokenizer, texts["source"] + texts["target"])
+    if "batches" in parts:
+        batching(store)
+    if "sampling" in parts:
+        sampling(store, tokenizer)
+
+
+def write(cache: Path, chunks: Chunks, tokenizer: Tokenizer) -> Store:
+    def write_into(directory: Path) -> None:
+        with Prefetch(chunks, ahead=2) as stream:
+            write_files(directory, chunks, {"source": tokenizer, "target": tokenizer}, stream=stream)
+
+    return cached_store(cache, "store", write_into)
+
+
+def storing(scratch: Path, chunks: Chunks, tokenizer: Tokenizer, texts: list[str]) -> None:
+    """From packed files to the finished store, against the library's encoding of the same texts in memory."""
+    rounds = [
+        (
+            seconds(lambda: tokenizer._inner.encode_batch(texts, add_special_tokens=False)),
+            seconds(lambda number=number: write(scratch / f"again-{number}", chunks, tokenizer)),
+        )
+        for number in range(5)
+    ]
+    library, ours = (float(np.median(side)) for side in zip(*rounds, strict=True))
+    show("tokenise and store / library's encode_batch, 2 threads (at least 0.8)", f"{library / ours:.2f}")
+    show("    seconds", f"{ours:.2f} and {library:.2f}")
+
+
+def batching(store: Store) -> None:
+    batches = PairBatches(store, BATCH_TOKENS, seed=1)
+    tokens = positions = source_tokens = source_positions = 0
+    began = time.perf_counter()
+    for batch, _ in walk(batches, epochs=3):
+        tokens, positions = tokens + batch.tokens, positions + batch.target_output.numel()
+        source_tokens, source_positions = source_tokens + batch.source_tokens, source_positions + batch.source.numel()
+    rate = tokens / (time.perf_counter() - began)
+    show("batches, target tokens a second", f"{rate:,.0f} ({rate / TRAINING_TOKENS:.0f} times training; at least 20)")
+    show(
+        "padding on Multi30k en-de at 4,096 tokens, source and target (at most 5 %)",
+        f"{1 - source_tokens / source_positions:.1%} and {1 - tokens / positions:.1%}",
+    )
+    show("a batch from a cursor in another epoch", f"{1000 * seconds(lambda: batches.make(Cursor(7, 50))):.0f} ms")
+
+
+def sampling(store: Store, tokenizer: Tokenizer) -> None:
+    for dropout in (0.1, 0.3):
+        again = sampler(tokenizer, dropout, 1)
+        batches = PairBatches(store, BATCH_TOKENS, seed=1, resample=(again, again))
+        tokens = sum(batches.make(Cursor(0, index)).tokens for index in range(2))
+        began = time.perf_counter()
+        tokens = sum(batches.make(Cursor(0, index)).tokens for index in range(60))
+        rate = tokens / (time.perf_counter() - began)
+        times = f"{rate / TRAINING_TOKENS:.0f} times training; at least 10"
+        show(f"batches with BPE dropout {dropout} on both sides, target tokens a second", f"{rate:,.0f} ({times})")
+
+
+def memory(scratch: Path, pairs: int) -> None:
+    generate(scratch, pairs)
+    for part, bound in (("write", 1000), ("iterate", 500)):
+        command = [sys.executable, __file__, "--child", part, str(scratch)]
+        result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        name = {"write": "storing", "iterate": "iterating over"}[part]
+        figures = ", ".join(f"{key} {value}" for key, value in result.items() if key != "peak")
+        show(f"{name} {pairs:,} pairs, peak memory (below {bound} MB)", f"{result['peak']} MB ({figures})")
+
+
+def generate(scratch: Path, pairs: int) -> None:
+    """Two aligned files of 4 to 9 words from a vocabulary with a long tail."""
+    chance = np.random.default_rng(1)
+    syllables = ["ba", "der", "ni", "scho", "le", "tra", "vi", "kun", "mo", "rit", "sa", "we"]
+    words = np.array(["".join(chance.choice(syllables, 1 + index % 4)) for index in range(20_000)], dtype=object)
+    for side in ("source", "target"):
+        with (scratch / f"large.{side}").open("w", encoding="utf-8") as file:
+            for start in range(0, pairs, 50_000):
+                count = min(50_000, pairs - start)
+                chosen = words[np.minimum(chance.zipf(1.3, (count, 9)), len(words)) - 1]
+                lengths = chance.integers(4, 10, count)
+                file.writelines(" ".join(row[:length]) + "\n" for row, length in zip(chosen, lengths, strict=True))
+
+
+def write_large(folder: Path) -> dict[str, object]:
+    files = Files(source=[str(folder / "large.source")], target=[str(folder / "large.target")])
+    chunks = Chunks(files, schema.Filters())
+    some = [line.text for line, _ in zip(read_lines(files.source), range(50_000), strict=False)]
+    tokenizer = Tokenizer.train(some, schema.Tokenizer.model_validate({"size": 2000}))
+    began = time.perf_counter()
+    store = write(folder / "large", chunks, tokenizer)
+    taken = time.perf_counter() - began
+    tokens = sum(store.manifest.tokens.values())
+    return {
+        "peak": peak(),
+        "seconds": round(taken),
+        "tokens a second": round(tokens / taken),
+        "counts": str(chunks.counts),
+    }
+
+
+def iterate_large(folder: Path) -> dict[str, object]:
+    imported = peak()
+    store = Store(folder / "large" / "store")
+    batches = PairBatches(store, BATCH_TOKENS, seed=1)
+    planning = seconds(lambda: batches.count(0))
+    tokens = 0
+    began = time.perf_counter()
+    with Prefetch(walk(batches)) as ready:
+        for number, (batch, _) in enumerate(ready):
+            tokens += batch.tokens
+            if number == 5000:
+                break
+    rate = tokens / (time.perf_counter() - began)
+    return {
+        "peak": peak(),
+        "of it imports": imported,
+        "plan seconds": round(planning, 1),
+        "tokens a second": round(rate),
+    }
+
+
+def peak() -> int:
+    """The most memory that this process ever held, in MB (unlike ru_maxrss, VmHWM does not begin at the parent's)."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return round(int(status.split("VmHWM:")[1].split()[0]) / 1000)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def show(name: str, figure: str) -> None:
+    print(f"{name:<80} {figure}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

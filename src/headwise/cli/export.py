@@ -1,0 +1,35 @@
+"""`headwise export`: a model for another engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from headwise.errors import UsageError
+
+
+def export(
+    output: Annotated[Path, typer.Argument(help="Directory to write.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    to: Annotated[Literal["ctranslate2"], typer.Option("--to", help="The format.")] = "ctranslate2",
+    precision: Annotated[
+        Literal["int8", "float32"], typer.Option("--precision", help="int8 is a quarter of the size, and faster.")
+    ] = "int8",
+) -> None:
+    """Export a model for another engine.
+
+    `headwise translate` makes and keeps the export that it needs by itself; this one is for programs of your own.
+
+    Examples:
+
+    - `headwise export --model run/model --to ctranslate2 exported`
+    - `headwise export --model run/model --to ctranslate2 --precision float32 exported`
+    """
+    if not model:
+        raise UsageError("no model: give --model DIR, such as RUN/model")
+    from headwise.workflows.export import export_model
+
+    export_model(model, output, to, precision)
+    print(f"wrote {output} ({to}, {precision})")

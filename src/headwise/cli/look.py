@@ -1,0 +1,61 @@
+"""`headwise look`: what every head attends to, as a page or a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from headwise.errors import UsageError
+
+What = Literal["attention", "encoder", "decoder", "cross", "causal", "alignment", "positions", "mask", "saliency"]
+
+
+def look(
+    text: Annotated[str, typer.Argument(help="The sentence to look at.")],
+    model: Annotated[Path, typer.Option("--model", help="Model directory.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .html page to explore, or a .svg or .png picture.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Look at this translation instead of the model's own.")
+    ] = None,
+    what: Annotated[
+        What,
+        typer.Option(
+            "--what",
+            help="attention is all of encoder, decoder and cross (a language model's: causal); alignment links words; "
+            "saliency is gradient × input.",
+        ),
+    ] = "attention",
+    layer: Annotated[int | None, typer.Option("--layer", help="Only this layer, counted from 1.")] = None,
+    head: Annotated[int | None, typer.Option("--head", help="Only this head, counted from 1.")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Join the pieces of a word.")] = False,
+    beam: Annotated[int | None, typer.Option("--beam", help="For the model's own translation; 1 is greedy.")] = None,
+) -> None:
+    """Look inside a model: attention, alignment, positions, masks, saliency.
+
+    A page shows every layer and head, what a token attends to, and decoding step by step, in one file that works
+    without a network. A picture shows the layer and head that are chosen, or all of them.
+
+    Examples:
+
+    - `headwise look --model RUN/model "The dog sleeps." --output attention.html`
+    - `headwise look --model RUN/model "The dog sleeps." --what cross --layer 3 --head 2 --output cross.png`
+    - `headwise look --model RUN/model "The dog sleeps." --target "Der Hund schläft." --output forced.html`
+    - `headwise look --model RUN/model "The dog sleeps." --what alignment` prints links in Moses format (0-0 1-1)
+    - `headwise look --model RUN/model "Once upon a time" --what saliency --merge --output saliency.svg`
+    """
+    if output is None and what != "alignment":
+        raise UsageError("name the file to write: --output attention.html (or .svg, .png)")
+    if output is not None and output.suffix.lower() not in (".html", ".svg", ".png"):
+        raise UsageError(f"{output}: the name of the output must end in .html, .svg or .png")
+    from headwise.workflows.look import look_inside
+
+    seen = look_inside(model, text, target, beam=beam)
+    if what == "alignment":
+        print(seen.alignment(layer, head))
+    if output is not None:
+        seen.save(output, what, layer, head, merge_pieces=merge)
+        typer.echo(f"wrote {output}", err=True)

@@ -1,0 +1,43 @@
+"""`headwise score`: the log-probability of given text, a number a line."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from headwise.errors import UsageError
+
+
+def score(
+    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    source: Annotated[str, typer.Option("--source", help="Source side of parallel text.")] = "",
+    target: Annotated[str, typer.Option("--target", help="Target side: what is scored.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Text, for a language model; each line by itself.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with each token's share.")] = False,
+) -> None:
+    """Score given text: its log-probability, one number a line.
+
+    The number is the natural logarithm of the probability of the whole line, end of sentence included; output line n
+    belongs to input line n, empty lines too.
+
+    Examples:
+
+    - `headwise score --model run/model --source test.en --target test.de`
+    - `headwise score --model run/model --source test.en --target test.de --json`
+    - `headwise score --model lm/model --text book.txt`
+    """
+    if not model:
+        raise UsageError("no model: give --model DIR, such as RUN/model")
+    if bool(text) == bool(source or target) or bool(source) != bool(target):
+        raise UsageError("nothing to score: give --source and --target, or for a language model --text")
+    from headwise.workflows.score import score_pairs, score_text
+
+    for scores in score_text(model, text) if text else score_pairs(model, source, target):
+        for line in scores:
+            if not as_json:
+                print(f"{line.log_prob:.4f}")
+                continue
+            record = {"log_prob": line.log_prob, "tokens": line.tokens, "log_probs": line.log_probs}
+            print(json.dumps(record, ensure_ascii=False))

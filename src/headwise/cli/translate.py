@@ -1,0 +1,204 @@
+"""`headwise translate`: text arguments, standard input or files; output line n belongs to input line n."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+
+import typer
+
+from headwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwise.decoding.translator import Translation
+
+Render = Callable[[str, "Translation", "list[str]"], str]
+
+
+def translate(
+    text: Annotated[list[str] | None, typer.Argument(help="Text to translate; else standard input, by lines.")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    input_file: Annotated[
+        str, typer.Option("--input", "-i", help="File to translate (.gz, .xz, .zst too), line by line.")
+    ] = "-",
+    output_file: Annotated[
+        str, typer.Option("--output", "-o", help="File to write; it appears when all is done.")
+    ] = "-",
+    beam: Annotated[
+        int | None, typer.Option("--beam", help="Hypotheses kept; 1 is greedy. [default: the model's]")
+    ] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="Higher favours longer output. [default: the model's]")
+    ] = None,
+    engine: Annotated[
+        Literal["auto", "torch", "ctranslate2"],
+        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) wherever it does what is asked."),
+    ] = "auto",
+    precision: Annotated[
+        Literal["int8", "float32"],
+        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 is torch's result."),
+    ] = "int8",
+    n_best: Annotated[int, typer.Option("--n-best", help="Translations a line, best first, separated by tabs.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="After each translation, a tab and its score.")] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Then a tab and word links (Moses: 0-0 1-2, source-target).")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all that is known.")] = False,
+    glossary: Annotated[
+        str, typer.Option("--glossary", help="File of terms that must be used: source term, tab, target term.")
+    ] = "",
+    protect: Annotated[
+        bool, typer.Option("--protect", help="Keep placeholders, tags, addresses and numbers as they are.")
+    ] = False,
+    split_sentences: Annotated[
+        bool, typer.Option("--split-sentences", help="Translate each sentence of a line by itself.")
+    ] = False,
+) -> None:
+    """Translate text.
+
+    Empty lines stay empty. A line too long for the model (500 tokens) is translated in pieces. Bytes that are not UTF-8
+    are replaced by U+FFFD, with a warning that names the line. Lines longer than 10 MB are refused.
+
+    Examples:
+
+    - `headwise translate --model run/model "A dog runs."`
+    - `headwise translate --model run/model --input book.en.gz --output book.de`
+    - `cat news.en | headwise translate --model run/model --beam 5 --json`
+    - `headwise translate --model run/model --glossary terms.tsv --protect < help.en > help.de`
+    """
+    if not model:
+        raise UsageError("no model: give --model DIR, such as RUN/model")
+    if text and input_file != "-":
+        raise UsageError("give text or --input, not both")
+    from headwise.workflows.translate import Wanted, input_chunks, open_translator, read_glossary, translate_lines
+
+    terms = read_glossary(glossary) if glossary else {}
+    wanted = Wanted(beam, n_best, length_penalty, terms, protect, split_sentences)
+    translator = open_translator(model, engine, precision=precision, plain=wanted.plain, token_scores=as_json)
+    translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
+    chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
+    line = _as_json if as_json else _as_text(scores, n_best)
+    trouble = Trouble()
+    with output(output_file) as stream, progress(input_file) as advance:
+        for sources, translations in translate_lines(translator, chunks, wanted):
+            links = _links(translator, sources, translations) if alignments else [[] for _ in sources]
+            trouble.note(translations)
+            stream.writelines(f"{line(*row)}\n" for row in zip(sources, translations, links, strict=True))
+            stream.flush()
+            advance(len(sources))
+    trouble.tell()
+
+
+def _as_text(scores: bool, n_best: int) -> Render:
+    def line(source: str, translation: Translation, links: list[str]) -> str:
+        if not source.strip():
+            return ""
+        columns = []
+        for place, one in enumerate((translation, *translation.alternatives)[:n_best]):
+            columns.append(one_line(one.text))
+            columns += [f"{one.score:.4f}"] if scores else []
+            columns += [links[place]] if links else []
+        return "\t".join(columns)
+
+    return line
+
+
+def _as_json(source: str, translation: Translation, links: list[str]) -> str:
+    ranked = [_as_dict(one) for one in (translation, *translation.alternatives)]
+    for one, alignment in zip(ranked, links, strict=False):
+        one["alignment"] = alignment
+    record = {"source": source, **ranked[0], "alternatives": ranked[1:]}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _as_dict(translation: Translation) -> dict[str, Any]:
+    return {
+        "text": translation.text,
+        "score": round(translation.score, 6),
+        "confidence": round(translation.confidence, 4),
+        "stopped": translation.stopped,
+        "tokens": translation.tokens,
+        "log_probs": [round(value, 6) for value in translation.log_probs],
+    }
+
+
+def _links(translator: Any, sources: Iterable[str], translations: list[Translation]) -> list[list[str]]:
+    from headwise.workflows.alignments import alignments
+
+    flat = [
+        (source, one)
+        for source, translation in zip(sources, translations, strict=True)
+        for one in (translation, *translation.alternatives)
+    ]
+    lines = iter(alignments(translator, [source for source, _ in flat], [one for _, one in flat]))
+    return [[next(lines) for _ in range(1 + len(translation.alternatives))] for translation in translations]
+
+
+def one_line(text: str) -> str:
+    """A model can say a line break or a tab; in the output they would shift lines and columns."""
+    return text.translate({ord("\n"): " ", ord("\r"): " ", ord("\t"): " "})
+
+
+class Trouble:
+    """Lines whose translation did not end by itself."""
+
+    def __init__(self) -> None:
+        self.lines: list[int] = []
+        self.count = 0
+
+    def note(self, translations: list[Translation]) -> None:
+        for translation in translations:
+            self.count += 1
+            if translation.stopped != "eos":
+                self.lines.append(self.count)
+
+    def tell(self) -> None:
+        if self.lines:
+            shown = ", ".join(map(str, self.lines[:5])) + (", …" if len(self.lines) > 5 else "")
+            warn(f"{len(self.lines):,} translations were cut off in a loop or at the longest length: line {shown}")
+
+
+def warn(message: str) -> None:
+    print(f"headwise: warning: {message}", file=sys.stderr)
+
+
+@contextmanager
+def output(file: str) -> Iterator[TextIO]:
+    """Standard output, or a file that is there whole or not at all."""
+    if file == "-":
+        # Whatever the locale: what is read as UTF-8 is written as UTF-8.
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", newline="\n")
+        yield sys.stdout
+        return
+    from headwise.workflows.output import whole_file
+
+    with whole_file(file) as stream:
+        yield stream
+
+
+@contextmanager
+def progress(file: str) -> Iterator[Callable[[int], None]]:
+    """Lines and their speed on standard error, for a file, if someone is watching."""
+    if file == "-" or not sys.stderr.isatty():
+        yield lambda lines: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from headwise.text.lines import line_blocks
+
+    total = sum(len(lines) for _, lines in line_blocks(file, lambda kind, error: None))
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]:,} lines a second"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, rate=0)
+        yield lambda lines: bar.update(task, advance=lines, rate=int(bar.tasks[0].speed or 0))

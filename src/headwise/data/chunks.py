@@ -1,0 +1,101 @@
+"""A corpus in chunks of a few thousand texts that passed the filters, with an exact account of those that did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.config.schema import Filters
+from headwise.text import corpus
+from headwise.text.filters import FilterCounts, line_filter, pair_filter
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A list of texts for each side, and the line number of each row through all files of the corpus, from 1."""
+
+    texts: dict[str, list[str]]
+    lines: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Files:
+    """A corpus: parallel files (`target` empty: a source file holds both sides), or the text of a language model."""
+
+    source: Sequence[str] = ()
+    target: Sequence[str] = ()
+    text: Sequence[str] = ()
+    format: str = "auto"
+    fields: Sequence[str] = ()
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ("text",) if self.text else ("source", "target")
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.source, *self.target, *self.text]
+
+
+class Chunks:
+    """Streams a corpus, as often as it is asked to; `counts` and `files` are those of the last time."""
+
+    def __init__(self, files: Files, filters: Filters, languages: Sequence[str] = ()) -> None:
+        self.corpus, self.filters, self.languages = files, filters, languages
+        self.sides = files.sides
+        self.counts = FilterCounts()
+        self.files: list[tuple[str, int]] = []  # each file (its source side) and how many lines it has
+
+    def __iter__(self) -> Iterator[Chunk]:
+        self.counts, self.files = FilterCounts(), []
+        for file, texts, reasons in self._read():
+            first = self.counts.lines + 1
+            for reason in reasons:
+                self.counts.add(reason)
+            if not self.files or self.files[-1][0] != file:
+                self.files.append((file, 0))
+            self.files[-1] = (file, self.files[-1][1] + len(reasons))
+            kept = np.array([reason is None for reason in reasons], dtype=bool)
+            if not kept.all():
+                texts = {
+                    side: [text for text, keep in zip(lines, kept, strict=True) if keep]
+                    for side, lines in texts.items()
+                }
+            yield Chunk(texts, first + np.flatnonzero(kept))
+
+    def _read(self) -> Iterator[tuple[str, dict[str, list[str]], list[str | None]]]:
+        """Of each batch of lines: the file, the texts of each side, and why each is dropped (None: it is kept)."""
+        if self.sides == ("text",):
+            drop_line = line_filter(self.filters, self.languages)
+            field = self.corpus.fields[0] if self.corpus.fields else None
+            for lines in corpus.read_line_batches(self.corpus.text, format=self.corpus.format, field=field):
+                yield lines.file, {"text": lines.texts}, [drop_line(text) for text in lines.texts]
+            return
+        drop_pair = pair_filter(self.filters, self.languages)
+        pairs = corpus.read_pair_batches(
+            self.corpus.source, self.corpus.target, format=self.corpus.format, fields=self.corpus.fields
+        )
+        for batch in pairs:
+            reasons = [drop_pair(source, target) for source, target in zip(batch.sources, batch.targets, strict=True)]
+            yield batch.file, {"source": batch.sources, "target": batch.targets}, reasons
+
+
+def sample(chunks: Chunks, characters: int) -> dict[str, list[str]]:
+    """Texts of each side from all over the corpus, every n-th one, of about this many characters at most in all."""
+    texts: dict[str, list[str]] = {side: [] for side in chunks.sides}
+    step, held, row = 1, 0, 0
+    for chunk in chunks:
+        first = -row % step
+        row += len(chunk.lines)
+        for side, lines in chunk.texts.items():
+            taken = lines[first::step]
+            texts[side] += taken
+            held += sum(map(len, taken))
+        while held > characters and any(len(lines) > 1 for lines in texts.values()):
+            step *= 2
+            texts = {side: lines[::2] for side, lines in texts.items()}
+            held = sum(len(text) for lines in texts.values() for text in lines)
+    return texts

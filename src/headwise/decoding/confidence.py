@@ -1,0 +1,71 @@
+"""A number in [0, 1] that says how good a translation probably is.
+
+What a model offers is the mean log-probability of its tokens. Its exponential, the geometric mean of the token
+probabilities, is in [0, 1] but means little by itself: models are too sure or too modest. So it is calibrated on
+held-out sentences with references: `fit_calibration` learns which quality (say sentence chrF / 100) sentences of a
+given mean log-probability had. A confidence of 0.6 then means: such sentences scored 60 on average. Where a model has no
+calibration, the geometric mean itself is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwise.errors import UsageError
+
+_KNOTS = 20
+
+
+def confidence(mean_log_prob: float, calibration: Mapping[str, Any] | None = None) -> float:
+    """Expected quality by the calibration, else the geometric mean of the token probabilities."""
+    if not calibration:
+        return min(1.0, math.exp(mean_log_prob))
+    return float(np.clip(np.interp(mean_log_prob, calibration["mean_log_prob"], calibration["quality"]), 0.0, 1.0))
+
+
+def fit_calibration(
+    mean_log_probs: Sequence[float], qualities: Sequence[float], measure: str = "chrF / 100"
+) -> dict[str, Any]:
+    """The non-decreasing line through held-out sentences (isotonic regression), as a few knots for a model's card.
+
+    `qualities` are in [0, 1]. The knots are means of equally many sentences, so that one odd sentence moves little.
+    """
+    if len(mean_log_probs) != len(qualities) or not mean_log_probs:
+        raise UsageError(
+            f"a calibration needs a quality for each sentence, not {len(qualities)} for {len(mean_log_probs)}"
+        )
+    order = np.argsort(np.asarray(mean_log_probs), kind="stable")
+    x, y = np.asarray(mean_log_probs, dtype=float)[order], np.asarray(qualities, dtype=float)[order]
+    groups = np.array_split(np.arange(len(x)), min(_KNOTS, max(1, len(x) // 5)))
+    heights = _pool([float(y[group].mean()) for group in groups], [len(group) for group in groups])
+    return {
+        "measure": measure,
+        "sentences": len(x),
+        "mean_log_prob": [round(float(x[group].mean()), 5) for group in groups],
+        "quality": [round(float(np.clip(height, 0.0, 1.0)), 5) for height in heights],
+    }
+
+
+def calibration_error(confidences: Sequence[float], qualities: Sequence[float], bins: int = 10) -> float:
+    """Mean distance between confidence and quality over bins of equally many sentences, least confident first."""
+    order = np.argsort(np.asarray(confidences), kind="stable")
+    given, had = np.asarray(confidences, dtype=float)[order], np.asarray(qualities, dtype=float)[order]
+    groups = np.array_split(np.arange(len(given)), min(bins, len(given)))
+    return float(sum(len(g) * abs(given[g].mean() - had[g].mean()) for g in groups) / len(given))
+
+
+def _pool(heights: list[float], weights: list[int]) -> list[float]:
+    """Pool adjacent violators: the non-decreasing sequence nearest in (weighted) least squares."""
+    blocks: list[tuple[float, int, int]] = []  # (height, weight, how many)
+    for height, weight in zip(heights, weights, strict=True):
+        block = (height, weight, 1)
+        while blocks and blocks[-1][0] > block[0]:
+            last = blocks.pop()
+            total = last[1] + block[1]
+            block = ((last[0] * last[1] + block[0] * block[1]) / total, total, last[2] + block[2])
+        blocks.append(block)
+    return [height for height, _, count in blocks for _ in range(count)]

@@ -1,0 +1,191 @@
+"""Phrases that must be in an output: bookkeeping over tokens, and the beam search's selection that always honours them.
+
+Hypotheses that have said more of what is required look worse to the model than those that have said less, and would
+lose to them. So the places of the beam are dealt out in turn to hypotheses that lack 0 tokens, 1 token, 2 …
+(dynamic beam allocation, Post and Vilar 2018, arXiv 1804.06609). Two rules make it certain
+that the phrases come: no end of sentence before they have, and no token after which the room left is too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headwise.decoding.batching import Sources
+from headwise.decoding.beam import Beams, Candidates, restrict
+from headwise.decoding.candidates import log_normaliser, top_tokens
+from headwise.decoding.options import Phrase, Request
+from headwise.decoding.restrictions import Restrictions
+from headwise.text.tokenizer import EOS
+
+_MOST_EXTRA = 8
+
+
+def widened(beam: int, sources: Sources) -> int:
+    """A beam with places for hypotheses at different stages of what is required."""
+    return beam + min(_MOST_EXTRA, max(sum(phrase.cost for phrase in r.phrases) for r in sources.requests))
+
+
+class Requirements:
+    """What one sentence must contain, and how far a run of tokens has come with it."""
+
+    def __init__(self, request: Request) -> None:
+        self.phrases, self.edges = request.phrases, request.edges
+        self.prefix_length = len(request.prefix)
+        self._spelt = frozenset(token for phrase in self.phrases for s in phrase.spellings for token in s)
+
+    def needed(self, tokens: Sequence[int]) -> int:
+        """The most further tokens that it takes until every phrase is there; 0 is all are."""
+        unmet, at = self._scan(tokens)
+        return min(self._open(tokens, unmet, at).values(), default=_cost(unmet))
+
+    def next_tokens(self, tokens: Sequence[int]) -> set[int]:
+        """Tokens that begin a phrase or go on with one."""
+        unmet, at = self._scan(tokens)
+        starts = {
+            spelling[0]
+            for phrase in unmet
+            for spelling in phrase.spellings
+            if self._may_begin(tokens, len(tokens), spelling)
+        }
+        return starts | set(self._open(tokens, unmet, at))
+
+    def after_each(self, tokens: list[int], candidates: Sequence[int]) -> list[int]:
+        """`needed` with each of these tokens added."""
+        unmet, at = self._scan(tokens)
+        cost = _cost(unmet)
+        # A token of no phrase only loses what was begun; it can undo a phrase only if that ended just now.
+        plain = at < len(tokens) or not tokens
+        return [cost if plain and token not in self._spelt else self.needed([*tokens, token]) for token in candidates]
+
+    def _scan(self, tokens: Sequence[int]) -> tuple[list[Phrase], int]:
+        """Phrases that are not there yet, and where the last one that is ends."""
+        unmet, at, end = list(self.phrases), 0, 0
+        while at < len(tokens) and unmet:
+            found = max(
+                ((len(s), phrase) for phrase in unmet for s in phrase.spellings if self._stands(tokens, at, phrase, s)),
+                key=lambda pair: pair[0],
+                default=None,
+            )
+            if found is None:
+                at += 1
+                continue
+            at += found[0]
+            end = at
+            unmet.remove(found[1])
+        return unmet, end
+
+    def _open(self, tokens: Sequence[int], unmet: list[Phrase], after: int) -> dict[int, int]:
+        """Phrases of which the last tokens are a beginning: the next token -> how many are needed altogether."""
+        cost = _cost(unmet)
+        found: dict[int, int] = {}
+        for phrase in unmet:
+            for spelling in phrase.spellings:
+                for start in range(max(after, len(tokens) - len(spelling) + 1), len(tokens)):
+                    said = len(tokens) - start
+                    if tuple(tokens[start:]) == spelling[:said] and self._may_begin(tokens, start, spelling):
+                        needed = cost - phrase.cost + len(spelling) - said
+                        found[spelling[said]] = min(needed, found.get(spelling[said], needed))
+        return found
+
+    def _stands(self, tokens: Sequence[int], at: int, phrase: Phrase, spelling: tuple[int, ...]) -> bool:
+        end = at + len(spelling)
+        if tuple(tokens[at:end]) != spelling or not self._may_begin(tokens, at, spelling):
+            return False
+        return not phrase.whole or end == len(tokens) or tokens[end] not in self.edges.continues
+
+    def _may_begin(self, tokens: Sequence[int], at: int, spelling: tuple[int, ...]) -> bool:
+        return at == 0 or spelling[0] not in self.edges.continues or tokens[at - 1] not in self.edges.unfinished
+
+
+def _cost(phrases: Sequence[Phrase]) -> int:
+    return sum(phrase.cost for phrase in phrases)
+
+
+@dataclass(frozen=True)
+class _Option:
+    score: float
+    parent: int
+    token: int
+    log_prob: float
+    needed: int
+
+
+class ConstrainedSelect:
+    """A `Select` of beam search for sentences with required phrases."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.requirements = [Requirements(request) for request in sources.requests]
+        self.limits: list[int] = sources.limits.tolist()
+
+    def __call__(self, logits: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+        said: list[list[int]] = beams.history.tolist()
+        rows = [
+            (row, sentence, score)
+            for row, (sentence, score) in enumerate(
+                zip(beams.row_sentences.tolist(), beams.scores.flatten().tolist(), strict=True)
+            )
+            if score > -torch.inf
+        ]
+        norm = log_normaliser(logits)
+        # What is required may come even where an option forbids it, so its log-probability is taken first.
+        following: dict[int, dict[int, float]] = {
+            row: self._required(logits[row], norm[row], sentence, said[row]) for row, sentence, _ in rows
+        }
+        highest, tokens = top_tokens(restrict(logits, beams, restrictions), beams.beam + 1)
+        likely, places = (highest - norm[:, None]).tolist(), tokens.tolist()
+        options: list[list[_Option]] = [[] for _ in range(beams.scores.size(0))]
+        for row, sentence, score in rows:
+            follow = dict(zip(places[row], likely[row], strict=True)) | following[row]
+            options[row // beams.beam] += self._options(sentence, said[row], row % beams.beam, score, follow)
+        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam, logits.device)
+
+    def _required(self, logits: Tensor, norm: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
+        """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
+        requirements = self.requirements[sentence]
+        if len(said) < requirements.prefix_length:
+            return {}
+        tokens = sorted(requirements.next_tokens(said))
+        return dict(zip(tokens, (logits[tokens] - norm).tolist(), strict=True)) if tokens else {}
+
+    def _options(
+        self, sentence: int, said: list[int], parent: int, score: float, follow: dict[int, float]
+    ) -> list[_Option]:
+        """Continuations of a hypothesis that leave room for what is still required."""
+        requirements, room = self.requirements[sentence], self.limits[sentence] - len(said) - 1
+        needed = dict(zip(follow, requirements.after_each(said, list(follow)), strict=True))
+        needed[EOS] = requirements.needed(said)
+        return [
+            _Option(score + log_prob, parent, token, log_prob, needed[token])
+            for token, log_prob in follow.items()
+            if log_prob > -torch.inf and needed[token] <= (0 if token == EOS else room)
+        ]
+
+
+def _deal(options: list[_Option], beam: int) -> list[_Option]:
+    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens: ends first, then `beam` that go on."""
+    options = sorted(options, key=lambda option: -option.score)
+    banks: dict[int, list[_Option]] = {}
+    for option in options:
+        banks.setdefault(option.needed, []).append(option)
+    dealt: list[_Option] = []
+    depth = 0
+    while len(dealt) < len(options):
+        dealt += [bank[depth] for _, bank in sorted(banks.items()) if depth < len(bank)]
+        depth += 1
+    ends = [option for option in dealt[:beam] if option.token == EOS]
+    return ends + [option for option in dealt if option.token != EOS][:beam]
+
+
+def _candidates(chosen: list[list[_Option]], width: int, device: torch.device) -> Candidates:
+    nothing = _Option(-torch.inf, 0, EOS, -torch.inf, 0)
+    rows = [[*options, *[nothing] * (width - len(options))] for options in chosen]
+    return Candidates(
+        torch.tensor([[option.score for option in row] for row in rows], device=device),
+        torch.tensor([[option.parent for option in row] for row in rows], device=device),
+        torch.tensor([[option.token for option in row] for row in rows], device=device),
+        torch.tensor([[option.log_prob for option in row] for row in rows], device=device),
+    )

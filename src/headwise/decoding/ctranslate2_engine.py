@@ -1,0 +1,208 @@
+"""The fast engine for CPUs: CTranslate2 on an exported model. It does plain search; it imports no torch.
+
+Its beam search and the one in `beam.py` keep the same hypotheses and stop alike, but CTranslate2 ranks by
+sum / length ** α, the paper by sum / ((5 + length) / 6) ** α. So it is asked for the whole beam, which is ranked here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+
+from headwise.bundle.files import read_json
+from headwise.decoding.hypothesis import Hypothesis, best, length_penalty
+from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length
+from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
+from headwise.errors import DataError, ModelError, UsageError
+from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
+
+Attention = list[list[float]]  # a row a target token, a column a source token
+
+
+class CTranslate2Engine:
+    """An `Engine`. `token_scores` also gives the log-probability of each token, for which the output is read again."""
+
+    name = "ctranslate2"
+
+    def __init__(
+        self, directory: Path, tokenizers: TokenizerPair, *, token_scores: bool = False, workers: int = 0
+    ) -> None:
+        self.token_scores = token_scores
+        self._source = tokenizers.source.vocabulary
+        self._target = tokenizers.target.vocabulary
+        self._ids = {piece: number for number, piece in enumerate(self._target)}
+        self._end = self._source[EOS]
+        self.longest = int(
+            read_json(directory / "export.json")["positions"]
+        )  # most tokens that there are positions for
+        try:
+            # A worker with one thread each: int8 with more threads in a worker is several times slower, and one
+            # sentence at a time is served by one worker without waiting for the others.
+            self._inner = ctranslate2.Translator(
+                str(directory), device="cpu", inter_threads=workers or _cores(), intra_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ModelError(f"{directory} is not a model that ctranslate2 can read: {error}") from error
+
+    def search(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> list[list[Hypothesis]]:
+        missing = self.lacks(options, requests)
+        if missing is not None:
+            raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
+        found = self._within_limits(sources, options)
+        found = [[h for h in hypotheses if min(h.tokens, default=EOS) >= EOS] for hypotheses in found]
+        self._fill_up(sources, options, found)
+        for source, hypotheses in zip(sources, found, strict=True):
+            hypotheses[:] = best((self._without_loop(source, h, options) for h in hypotheses), options.n_best)
+        return self._with_token_scores(sources, found) if self.token_scores else found
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+        pieces = [[self._target[number] for number in target] for target in targets]
+        results = self._call(self._inner.score_batch, self._pieces(sources), pieces, max_batch_size=64)
+        return [tuple(result.log_probs) for result in results]
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
+        """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
+        pieces = [[self._target[number] for number in target] for target in targets]
+        results = self._call(
+            self._inner.translate_batch,
+            self._pieces(sources),
+            target_prefix=pieces,
+            beam_size=1,
+            max_batch_size=64,
+            max_decoding_length=max(map(len, targets), default=0) + 1,
+            return_attention=True,
+        )
+        return [
+            [row[: len(source)] for row in result.attention[0][: len(target)]]
+            for result, source, target in zip(results, sources, targets, strict=True)
+        ]
+
+    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
+        """All but plain search. CTranslate2 can forbid tokens, but takes probabilities after that: not the model's."""
+        wanted = [request for request in requests or () if request != NOTHING_MORE]
+        asked = {
+            "sampling": options.sample is not None,
+            "a least length": options.min_length > 1,
+            "no_repeat_ngram": options.no_repeat_ngram > 0,
+            "suppressed tokens": bool(options.suppress),
+            "required phrases (glossary, protected spans)": any(request.phrases for request in wanted),
+            "a forced prefix": any(request.prefix for request in wanted),
+        }
+        return next((name for name, is_asked in asked.items() if is_asked), None)
+
+    def _within_limits(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+        """One call has one longest length. A sentence that went beyond its own is searched again with that."""
+        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
+        found = self._search(sources, options, max(limits, default=1))
+        again: dict[int, list[int]] = defaultdict(list)
+        for index, hypotheses in enumerate(found):
+            if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses):
+                again[limits[index]].append(index)
+        for limit, indices in again.items():
+            answers = self._search([sources[index] for index in indices], options, limit)
+            for index, hypotheses in zip(indices, answers, strict=True):
+                found[index] = hypotheses
+        return found
+
+    def _fill_up(self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]) -> None:
+        """Where padding, unknown or begin of sentence left too few hypotheses of words, these are forbidden.
+
+        A trained model hardly ever says them. Probabilities without them are not the model's own, so scores are
+        taken anew.
+        """
+        for index, hypotheses in enumerate(found):
+            if len(hypotheses) >= options.n_best:
+                continue
+            source = sources[index]
+            limit = min(len(source) + options.max_extra, self.longest)
+            (answers,) = self._search([source], options, limit, forbidden=(PAD, UNK, BOS))
+            scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
+            hypotheses[:] = [
+                replace(Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty), log_probs=())
+                for (h,) in scored
+            ]
+
+    def _search(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
+    ) -> list[list[Hypothesis]]:
+        """Every hypothesis of the beam."""
+        results = self._call(
+            self._inner.translate_batch,
+            self._pieces(sources),
+            max_batch_size=options.batch_sentences,
+            beam_size=options.beam,
+            num_hypotheses=options.beam,
+            length_penalty=_penalty(options),
+            suppress_sequences=[[self._target[number]] for number in forbidden] or None,
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            return_end_token=True,
+            return_scores=True,
+        )
+        return [self._hypotheses(result, options) for result in results]
+
+    def _hypotheses(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
+        hypotheses = []
+        for pieces, ranked_by in zip(result.hypotheses, result.scores, strict=True):
+            tokens = tuple(map(self._ids.__getitem__, pieces))
+            # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
+            ended = not tokens or tokens[-1] == EOS
+            total = ranked_by * len(tokens) ** _penalty(options)
+            score = total / length_penalty(len(tokens), options.length_penalty)
+            hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length"))
+        return hypotheses
+
+    def _without_loop(self, source: Sequence[int], hypothesis: Hypothesis, options: SearchOptions) -> Hypothesis:
+        """The loop guard of `loops.py`, applied to a finished output as if it had been stopped on the way."""
+        tokens = hypothesis.tokens
+        looks = [length for length in range(LEAST_TOKENS, len(tokens) + 1) if due(length)]
+        kept = next((kept for length in looks if (kept := kept_length(tokens[:length])) < length), None)
+        if kept is None or has_loop(source):
+            return hypothesis
+        log_probs = self.score([source], [tokens[:kept]])[0][:kept]
+        return replace(Hypothesis.of(tokens[:kept], log_probs, "loop", options.length_penalty), log_probs=())
+
+    def _with_token_scores(
+        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        flat = [(source, h) for source, hypotheses in zip(sources, found, strict=True) for h in hypotheses]
+        scores = iter(self.score([source for source, _ in flat], [h.tokens for _, h in flat]))
+        return [[_scored(hypothesis, next(scores)) for hypothesis in hypotheses] for hypotheses in found]
+
+    def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
+        return [[*(self._source[number] for number in source), self._end] for source in sources]
+
+    def _call(self, method: Any, *args: Any, **settings: Any) -> Any:
+        try:
+            return method(*args, max_input_length=0, **settings)
+        except (RuntimeError, ValueError) as error:
+            if "position" not in str(error):
+                raise
+            raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+
+
+def _penalty(options: SearchOptions) -> float:
+    """CTranslate2's α. Never 0, with which it would stop by another rule; greedy search has none to choose from."""
+    return max(options.length_penalty, 1e-6) if options.beam > 1 else 0.0
+
+
+def _length(hypothesis: Hypothesis) -> int:
+    return len(hypothesis.tokens) + (hypothesis.stopped == "eos")
+
+
+def _scored(hypothesis: Hypothesis, log_probs: tuple[float, ...]) -> Hypothesis:
+    return replace(hypothesis, log_probs=log_probs[: _length(hypothesis)])
+
+
+def _cores() -> int:
+    """What this process may use, as told by OMP_NUM_THREADS or the system."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return int(told) if told.isdecimal() and int(told) > 0 else len(os.sched_getaffinity(0))

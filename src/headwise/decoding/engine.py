@@ -1,0 +1,29 @@
+"""What does the searching: an engine takes token ids and gives hypotheses. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headwise.decoding.hypothesis import Hypothesis
+from headwise.decoding.options import Request, SearchOptions
+
+
+class Engine(Protocol):
+    """Sentences are token ids without begin and end of sentence; answers come in the order of the sentences."""
+
+    name: str
+
+    def search(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> list[list[Hypothesis]]:
+        """At most `options.n_best` hypotheses a sentence, best first. `requests`: one a sentence, or none at all."""
+        ...
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+        """Log-probabilities of given targets: of each token, then of the end of sentence."""
+        ...
+
+    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
+        """The first thing that is asked for and that this engine cannot do, or None."""
+        ...

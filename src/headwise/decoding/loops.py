@@ -1,0 +1,62 @@
+"""The loop guard: a model that says the same few tokens again and again is stopped, and its output says so.
+
+Needs no torch: the rule is applied to tensors here, and to finished outputs by engines that search by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LONGEST_CYCLE = 10  # tokens
+LEAST_REPEATS = 4
+LEAST_TOKENS = 16  # so that "ha ha ha ha" and "1 000 000 000" pass
+CHECK_EVERY = 8  # steps between looks: what is cut off afterwards does not depend on when it is seen
+
+
+def needed_tokens(cycle: int) -> int:
+    """How much of the end of an output must repeat a cycle of this many tokens."""
+    return max(LEAST_REPEATS * cycle, -(-LEAST_TOKENS // cycle) * cycle)
+
+
+def due(length: int) -> bool:
+    """Whether to look for loops now that there are `length` tokens."""
+    return length >= LEAST_TOKENS and length % CHECK_EVERY == 0
+
+
+def looping(tokens: Tensor) -> Tensor:
+    """Which rows end in a repeated cycle: (rows, T) -> bool (rows,)."""
+    found = tokens[:, 0] < 0  # none yet
+    for cycle in range(1, LONGEST_CYCLE + 1):
+        needed = needed_tokens(cycle)
+        if tokens.size(1) >= needed:
+            tail = tokens[:, -needed:]
+            found |= (tail[:, cycle:] == tail[:, :-cycle]).all(dim=1)
+    return found
+
+
+def has_loop(sentence: Sequence[int]) -> bool:
+    """Whether a cycle is repeated anywhere. A source that does so may be answered in kind: its guard is off."""
+    for cycle in range(1, LONGEST_CYCLE + 1):
+        run = cycle
+        for here in range(cycle, len(sentence)):
+            run = run + 1 if sentence[here] == sentence[here - cycle] else cycle
+            if run >= needed_tokens(cycle):
+                return True
+    return False
+
+
+def kept_length(tokens: Sequence[int]) -> int:
+    """How many tokens of a looping output stay: all until the end of the first pass through the cycle."""
+    for cycle in range(1, LONGEST_CYCLE + 1):
+        needed = needed_tokens(cycle)
+        if len(tokens) < needed or any(tokens[-i] != tokens[-i - cycle] for i in range(1, needed - cycle + 1)):
+            continue
+        start = len(tokens) - needed
+        while start > 0 and tokens[start - 1] == tokens[start - 1 + cycle]:
+            start -= 1
+        return start + cycle
+    return len(tokens)

@@ -1,0 +1,82 @@
+"""Which tokens may come next. Everything here writes -inf over logits; probabilities are taken before it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from headwise.decoding.batching import Sources
+from headwise.decoding.options import SearchOptions
+from headwise.errors import UsageError
+from headwise.text.tokenizer import BOS, EOS
+
+_FORBIDDEN = float("-inf")
+_NEVER = slice(0, BOS + 1)  # padding, unknown, begin of sentence
+
+
+class Restrictions:
+    """The rules of one batch, from the options of the call and the requests of its sentences."""
+
+    def __init__(self, sources: Sources, options: SearchOptions, vocab: int) -> None:
+        self.min_length, self.no_repeat = options.min_length, options.no_repeat_ngram
+        self.suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
+        for token in options.suppress:
+            if not 0 <= token < vocab or token == EOS:
+                raise UsageError(
+                    f"token {token} cannot be suppressed: ids go to {vocab - 1}, and {EOS} ends a sentence"
+                )
+        self.prefixes = _prefixes(sources, vocab)
+
+    def apply(self, logits: Tensor, step: int, sentences: Tensor, history: Tensor | None) -> Tensor:
+        """Forbids in place. logits (rows, V); sentences (rows,); history (rows, step), needed where `uses_history`."""
+        forced = self._forced(logits, step, sentences)
+        logits[:, _NEVER] = _FORBIDDEN
+        if step + 1 < self.min_length:
+            logits[:, EOS] = _FORBIDDEN
+        if self.suppress.numel():
+            logits.index_fill_(1, self.suppress, _FORBIDDEN)
+        if self.no_repeat and history is not None:
+            forbid_repeats(logits, history, self.no_repeat)
+        if forced is not None:
+            rows, tokens, kept = forced
+            logits[rows] = _FORBIDDEN
+            logits[rows, tokens] = kept
+        return logits
+
+    def _forced(self, logits: Tensor, step: int, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Rows that must take a token of their prefix, these tokens, and their logits before anything is forbidden."""
+        if self.prefixes is None or step >= self.prefixes.size(1):
+            return None
+        wanted = self.prefixes[sentences, step]
+        rows = (wanted >= 0).nonzero().squeeze(1)
+        return rows, wanted[rows], logits[rows, wanted[rows]]
+
+    @property
+    def uses_history(self) -> bool:
+        return self.no_repeat > 0
+
+
+def _prefixes(sources: Sources, vocab: int) -> Tensor | None:
+    """(B, longest prefix), -1 where nothing is forced."""
+    longest = max(len(request.prefix) for request in sources.requests)
+    if longest == 0:
+        return None
+    for request in sources.requests:
+        for token in request.prefix:
+            if not BOS < token < vocab or token == EOS:
+                raise UsageError(f"token {token} cannot stand in a forced prefix: it is not a token of text")
+    rows = [[*request.prefix, *[-1] * (longest - len(request.prefix))] for request in sources.requests]
+    return torch.tensor(rows, device=sources.ids.device)
+
+
+def forbid_repeats(logits: Tensor, history: Tensor, n: int) -> None:
+    """Forbids every token that would make the last n tokens a run that has occurred before. history (rows, T)."""
+    if history.size(1) < n:
+        return
+    runs = history.unfold(1, n, 1)  # (rows, T - n + 1, n)
+    newest = history[:, history.size(1) - n + 1 :]  # (rows, n - 1)
+    again = (runs[:, :, : n - 1] == newest[:, None]).all(dim=-1)  # (rows, runs)
+    row, run = again.nonzero(as_tuple=True)
+    tokens = runs[row, run, n - 1]
+    text = tokens > EOS
+    logits[row[text], tokens[text]] = _FORBIDDEN

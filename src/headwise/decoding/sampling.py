@@ -1,0 +1,88 @@
+"""Drawing tokens by chance, in a way that can be repeated.
+
+Each row has a key, made of the seed, its source and the number of the sample, and each step takes one number out of
+the key and the step. Nothing is shared between rows, so the batch around a row does not change what it draws.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headwise.decoding.options import Sampling
+
+
+def row_key(seed: int, tokens: Sequence[int], sample: int) -> int:
+    """64 bits that depend on all three."""
+    text = f"{seed}/{sample}/{','.join(map(str, tokens))}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def uniform(keys: NDArray[np.uint64], step: int) -> Tensor:
+    """A number in [0, 1) for each key at this step, (rows,) in float64, by SplitMix64 (Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = keys + np.uint64(step + 1) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return torch.from_numpy((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Chooses a token a row by `Sampling`; `keys` has a key for each sentence of the batch."""
+
+    settings: Sampling
+    keys: NDArray[np.uint64]
+
+    @property
+    def needs_history(self) -> bool:
+        return self.settings.repetition_penalty != 1.0
+
+    def __call__(self, logits: Tensor, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
+        """logits (rows, V), -inf where a token may not come -> tokens (rows,)."""
+        if history is not None and self.needs_history:
+            logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
+        if self.settings.temperature == 0:
+            return logits.argmax(dim=-1)
+        probabilities, tokens = filtered(logits / self.settings.temperature, self.settings)
+        place = draw(probabilities, uniform(self.keys[sentences.cpu().numpy()], step).to(logits.device))
+        return tokens.gather(1, place[:, None]).squeeze(1) if tokens is not None else place
+
+
+def penalise_repetition(logits: Tensor, history: Tensor, penalty: float) -> Tensor:
+    """Makes tokens that came before less likely (Keskar et al. 2019, section 4.1). history (rows, T)."""
+    if history.size(1) == 0:
+        return logits
+    seen = logits.gather(1, history)
+    return logits.scatter(1, history, torch.where(seen > 0, seen / penalty, seen * penalty))
+
+
+def filtered(logits: Tensor, settings: Sampling) -> tuple[Tensor, Tensor | None]:
+    """Probabilities (rows, C) of the tokens that are left, and which they are; None is all of them in order."""
+    tokens = None
+    if 0 < settings.top_k < logits.size(1):
+        logits, tokens = logits.topk(settings.top_k, dim=-1)
+    elif settings.top_p < 1.0:
+        logits, tokens = logits.sort(dim=-1, descending=True, stable=True)
+    probabilities = logits.softmax(dim=-1)
+    if settings.top_p < 1.0:
+        before = probabilities.cumsum(dim=-1) - probabilities  # share of the likelier ones; the first has none
+        probabilities = probabilities.masked_fill(before >= settings.top_p, 0.0)
+    if settings.min_p > 0.0:
+        least = probabilities.amax(dim=-1, keepdim=True) * settings.min_p
+        probabilities = probabilities.masked_fill(probabilities < least, 0.0)
+    return probabilities, tokens
+
+
+def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
+    """The place at which the running sum of probabilities passes number · total: (rows, C), (rows,) -> (rows,)."""
+    running = probabilities.double().cumsum(dim=-1)
+    wanted = numbers[:, None] * running[:, -1:]
+    return torch.searchsorted(running, wanted, right=True).squeeze(1).clamp_(max=running.size(1) - 1)

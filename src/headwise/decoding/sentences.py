@@ -1,0 +1,109 @@
+"""Long text to sentences and back, with its spacing. Rules, tested on English, German, French, Chinese and Japanese.
+
+A sentence ends
+- at a line break;
+- after 。！？ and the like, which end sentences in scripts without spaces, together with closing quotes and brackets;
+- after . ! ? … and their closing quotes, where white space and something that can begin a sentence follow: no small
+  letter, and for a full stop, no abbreviation, initial or (in German) ordinal number before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue"})
+
+_CLOSING = "\"'”’»›)\\]}」』）】》〉"
+_OPENING = "\"'“‘„‚«‹(\\[{¿¡「『（【《〈–—\\-"
+_END = re.compile(
+    rf"(?P<wide>[。！？｡．‼⁇⁈⁉]+[。！？…{_CLOSING}]*)(?P<gap>\s*)"
+    rf"|(?P<narrow>[.!?…]+(?:[\s\u00a0\u202f]*[»›])?[{_CLOSING}]*)(?P<space>\s+)"
+    r"|(?P<line>[^\S\n]*\n\s*)"
+)
+_WORD_BEFORE = re.compile(r"[\w.\-’']*$")
+_BEGINS = re.compile(rf"[{_OPENING}\s]*(\S)")
+
+# Words that keep their full stop inside of a sentence, lower case, without the stop itself.
+_ABBREVIATIONS = {
+    "en": "mr mrs ms dr prof sr jr st mt gen col sgt capt lt rev hon vs etc e.g i.e cf al no vol fig eq sec ch pp ed "
+    "eds inc ltd co corp dept est approx u.s u.k u.n a.m p.m jan feb mar apr jun jul aug sep sept oct nov dec",
+    "de": "hr fr frl dr prof dipl ing z.b d.h u.a u.ä o.ä i.d.r bzw usw ca evtl ggf inkl exkl max min nr str tel vgl "
+    "bspw sog gem lt abs art bd jh jhd mio mrd s.o s.u v.a z.t geb gest st tsd zzgl abb kap hrsg b h a d i u z o v",
+    "fr": "m mm mme mmes mlle mlles dr pr me st ste etc p.ex p ex cf env éd fig chap vol av bd janv févr avr juil sept "
+    "oct nov déc c.-à-d n.b s.a",
+}
+_KNOWN = {language: frozenset(words.split()) for language, words in _ABBREVIATIONS.items()}
+_ANY_LANGUAGE = frozenset().union(*_KNOWN.values())
+# May well end a sentence too: then what follows decides alone.
+_LAST = "etc usw u.s u.k u.n a.m p.m inc ltd co corp jr sr max min"
+_OFTEN_LAST = frozenset(_LAST.split())
+
+
+class Sentence(NamedTuple):
+    text: str
+    after: str  # the white space between it and the next
+
+
+def split_sentences(text: str, language: str | None = None) -> list[Sentence]:
+    """Sentences in order; put together they are the text again. White space at the start is one by itself."""
+    found = []
+    start = len(text) - len(text.lstrip())
+    if start:
+        found.append(Sentence("", text[:start]))
+    for match in _END.finditer(text, start):
+        stop = match.start() if match["line"] is not None else match.end("wide" if match["wide"] else "narrow")
+        if match["narrow"] is not None and "\n" not in match["space"] and not _ends(text, match, language):
+            continue
+        if stop > start:
+            found.append(Sentence(text[start:stop], text[stop : match.end()]))
+            start = match.end()
+    if start < len(text):
+        rest = text[start:]
+        kept = rest.rstrip()
+        found.append(Sentence(kept, rest[len(kept) :]))
+    return found
+
+
+def join_sentences(texts: Sequence[str], originals: Sequence[Sentence], language: str | None = None) -> str:
+    """Translations of `originals` with the spacing of these.
+
+    One space between sentences comes and goes with the language: Chinese has none after a full stop, English has.
+    """
+    spaced = language is None or language.split("-")[0] not in WITHOUT_SPACES
+    parts = []
+    for index, (text, original) in enumerate(zip(texts, originals, strict=True)):
+        gap = original.after
+        if gap in ("", " ") and index + 1 < len(originals):
+            gap = (" " if language is not None else gap) if spaced else ""
+        parts.append(text + gap)
+    return "".join(parts)
+
+
+def cut_to_fit(text: str, length: Callable[[str], int], longest: int) -> list[Sentence]:
+    """Pieces of at most `longest` by `length`, cut at the white space nearest to the middle, else in the middle."""
+    if len(text) < 2 or length(text) <= longest:
+        return [Sentence(text, "")]
+    middle = len(text) // 2
+    gaps = [match.span() for match in re.finditer(r"\s+", text) if match.start() > 0 and match.end() < len(text)]
+    start, end = min(gaps, key=lambda gap: abs(gap[0] - middle), default=(middle, middle))
+    left, right = cut_to_fit(text[:start], length, longest), cut_to_fit(text[end:], length, longest)
+    return [*left[:-1], Sentence(left[-1].text, text[start:end]), *right]
+
+
+def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
+    """Whether a . ! ? … with white space after it ends the sentence."""
+    follows = _BEGINS.match(text, match.end())
+    if follows is None or follows[1].islower():
+        return False
+    if not match["narrow"].startswith(".") or match["narrow"].startswith(".."):
+        return True
+    before = _WORD_BEFORE.search(text, 0, match.start())
+    word = before[0].lower() if before is not None else ""
+    if language == "de" and word.isdigit() and len(word) <= 2:
+        return False  # "am 3. Mai"
+    if len(word) == 1 and word.isalpha() and before is not None and before[0].isupper():
+        return False  # an initial: "J. Smith"
+    known = _KNOWN.get(language or "", _ANY_LANGUAGE)
+    return word not in known or word in _OFTEN_LAST

@@ -1,0 +1,120 @@
+"""What of a source text must be in its translation: glossary terms, and spans that are to survive unchanged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from headwise.decoding.options import Edges, Phrase
+from headwise.errors import UsageError
+from headwise.text.scripts import SCRIPTS
+from headwise.text.tokenizer import BOS, Tokenizer
+from headwise.text.vocabulary import BYTES
+
+# Spans that `protect` keeps: placeholders, tags, addresses, numbers. The first that matches at a place wins.
+_PROTECTED = re.compile(
+    r"""
+      \{\{[^{}\s]+\}\} | \$?\{[^{}\s]*\} | %(?:\(\w+\))?[sdif] | %\w+%      # {{name}}, {name}, ${name}, %s, %(name)d
+    | </?[A-Za-z][^<>]*> | <!--.*?--> | &(?:\w+|\#\d+);                     # <b>, </b>, <br/>, &amp;
+    | (?:https?://|www\.)[^\s<>"]*[^\s<>".,;:!?)\]'}]                       # a URL, without the punctuation after it
+    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                                          # e-mail
+    | (?<![\w.])[+-]?\d+(?:[.,:/’']\d+)*(?![\w])%?                          # 3, 1,000.50, 12:30, 50%
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+_SPACELESS = re.compile("[" + "".join(SCRIPTS[name] for name in ("Hani", "Kana", "Thai", "Laoo", "Mymr", "Khmr")) + "]")
+
+
+def protected_spans(text: str) -> list[str]:
+    """In order, each as often as it occurs."""
+    return _PROTECTED.findall(text)
+
+
+def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[str]:
+    """Target terms whose source term occurs in the text as a whole word, once each.
+
+    A source term in small letters also matches with capitals. Where terms overlap, the longest is taken.
+    """
+    if not glossary:
+        return []
+    for source, target in glossary.items():
+        if not source.strip() or not target.strip():
+            raise UsageError(f"the glossary has an empty term: {source!r} -> {target!r}; give both sides")
+    wanted: dict[str, None] = {}
+    taken = bytearray(len(text))
+    for source in sorted(glossary, key=len, reverse=True):
+        for match in _whole_word(source.strip()).finditer(text):
+            if not any(taken[match.start() : match.end()]):
+                taken[match.start() : match.end()] = b"\1" * (match.end() - match.start())
+                wanted[glossary[source].strip()] = None
+    return list(wanted)
+
+
+@cache
+def _whole_word(term: str) -> re.Pattern[str]:
+    before = r"(?<!\w)" if _wordlike(term[0]) else ""
+    after = r"(?!\w)" if _wordlike(term[-1]) else ""
+    flags = re.IGNORECASE if term == term.lower() else 0
+    return re.compile(before + re.escape(term) + after, flags)
+
+
+def _wordlike(character: str) -> bool:
+    """A letter or digit of a script that puts spaces between words."""
+    return character.isalnum() and not _spaceless(character)
+
+
+def _spaceless(character: str) -> bool:
+    """Of a script in which words stand side by side."""
+    return _SPACELESS.match(character) is not None
+
+
+class PhraseMaker:
+    """Required text as tokens of one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.edges = _edges(tokenizer)
+        # A line break never joins with what stands after it, so behind one a text is spelt without a leading space.
+        self._break = tokenizer.encode("\n")
+
+    def phrase(self, text: str) -> Phrase:
+        # bpe and unigram put a space before a text by themselves, and words have none; the others are given one.
+        spaced = tuple(self.tokenizer.encode(f" {text}" if self.tokenizer.kind in ("char", "byte") else text))
+        comes_back = self.tokenizer.decode(spaced).strip() == self.tokenizer.normalise(text).strip()
+        if self.tokenizer.unk in spaced or not comes_back:
+            raise UsageError(f"this model cannot write {text!r}: its vocabulary does not have all of it")
+        bare = self._bare(text)
+        spellings = (bare, spaced) if _spaceless(text[0]) else (spaced, bare)
+        return Phrase(tuple(dict.fromkeys(filter(None, spellings))), whole=_wordlike(text[-1]))
+
+    def _bare(self, text: str) -> tuple[int, ...]:
+        if self.tokenizer.kind == "word":
+            return ()
+        ids = self.tokenizer.encode(f"\n{text}")
+        return tuple(ids[len(self._break) :]) if ids[: len(self._break)] == self._break else ()
+
+
+def _edges(tokenizer: Tokenizer) -> Edges:
+    if tokenizer.kind == "word":
+        return Edges()
+    continues, unfinished = set(), set()
+    for token, piece in enumerate(tokenizer.vocabulary):
+        if token <= BOS or not piece:
+            continue
+        if piece in _BYTE_VALUES:
+            value = _BYTE_VALUES[piece]
+            wordlike = value >= 0x80 or chr(value).isalnum()  # a part of some letter, most likely
+            first = last = wordlike
+        else:
+            first, last = _wordlike(piece[0]), _wordlike(piece[-1])
+        if first:
+            continues.add(token)
+        if last:
+            unfinished.add(token)
+    return Edges(frozenset(continues), frozenset(unfinished))
+
+
+_BYTE_VALUES = {piece: value for value, piece in enumerate(BYTES)}

@@ -1,0 +1,200 @@
+"""Text in, text out, with any engine. Needs no torch by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from headwise.bundle.files import Bundle
+from headwise.decoding.confidence import confidence
+from headwise.decoding.engine import Engine
+from headwise.decoding.hypothesis import Hypothesis, Stopped
+from headwise.decoding.options import Request, Sampling, SearchOptions
+from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, split_sentences
+from headwise.decoding.terms import PhraseMaker, glossary_terms, protected_spans
+from headwise.errors import DataError, UsageError
+from headwise.text.tokenizer import TokenizerPair
+
+# A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
+LONGEST_SOURCE = 500  # tokens
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated text and what is known about it."""
+
+    text: str
+    score: float  # sum of log-probabilities over the length penalty; of several sentences, the sum of theirs
+    tokens: tuple[str, ...]  # pieces, to read
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]  # of each token, and of each end of sentence that was reached
+    confidence: float  # in [0, 1], see headwise.decoding.confidence
+    stopped: Stopped = "eos"  # "length" and "loop" are signs of trouble
+    alternatives: tuple[Translation, ...] = ()  # the next best, best first
+
+
+EMPTY = Translation("", 0.0, (), (), (), 1.0)
+
+
+class Translator:
+    """A model directory's tokenizers, defaults and an engine."""
+
+    def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine) -> None:
+        self.bundle, self.tokenizers, self.engine = bundle, tokenizers, engine
+        self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
+        learned = bundle.architecture.get("positions") == "learned"
+        room = bundle.architecture["max_length"] - 1 if learned else LONGEST_SOURCE
+        self.longest_source = min(LONGEST_SOURCE, room)
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        glossary: Mapping[str, str] | None = None,
+        protect: bool = False,
+        prefix: str | Sequence[str | None] | None = None,
+        sample: Sampling | None = None,
+        split_sentences: bool = False,
+        **options: Any,
+    ) -> list[Translation]:
+        """One translation a text, in order; a blank text gives an empty one without asking the model.
+
+        `glossary` maps source terms to terms that the translation must use; `protect` keeps placeholders, tags,
+        addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one each;
+        further options are those of SearchOptions. A text of several sentences is best translated with
+        `split_sentences`; one that is too long for the model is cut up in any case.
+        """
+        if isinstance(texts, str):
+            raise UsageError("translate takes a list of texts; put the one text in a list")
+        prefixes = [prefix] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
+        if len(prefixes) != len(texts):
+            raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one each")
+        search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
+        pieces = [self._pieces(text, split_sentences) for text in texts]
+        flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
+        starts = [
+            start if number == 0 else None
+            for sentences, start in zip(pieces, prefixes, strict=True)
+            for number, _ in enumerate(piece for piece in sentences if piece.text)
+        ]
+        answers = iter(self._translate_pieces(flat, starts, search, glossary or {}, protect))
+        return [self._joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
+
+    def options(self, **changes: Any) -> SearchOptions:
+        """The model's defaults with changes; None is no change."""
+        try:
+            return SearchOptions.of_model(self.bundle.decoding, **changes)
+        except TypeError as error:
+            raise UsageError(f"no such option: {error}") from error
+
+    # ---- text to pieces and back
+
+    def _pieces(self, text: str, split: bool) -> list[Sentence]:
+        if not isinstance(text, str):
+            raise DataError(f"only text can be translated, not {type(text).__name__}")
+        if not text.strip():
+            return []
+        if not split:
+            whole = text.strip()
+            # A token is at least a byte, and a character at most four of them: most texts need no count.
+            if len(whole) * 4 < self.longest_source or self._length(whole) <= self.longest_source:
+                return [Sentence(whole, "")]
+        cut = []
+        for sentence in self._sentences(text if split else text.strip()):
+            parts = cut_to_fit(sentence.text, self._length, self.longest_source)
+            cut += [*parts[:-1], Sentence(parts[-1].text, sentence.after)]
+        return cut
+
+    def _sentences(self, text: str) -> list[Sentence]:
+        return split_sentences(text, self.bundle.languages[0] if self.bundle.languages else None)
+
+    def _length(self, text: str) -> int:
+        return len(self.tokenizers.source.encode(text)) + 1
+
+    def _joined(self, sentences: list[Sentence], answers: list[list[Translation]]) -> Translation:
+        """The translation of a text from its sentences' n best: the i-th alternative is made of their i-th best."""
+        if not answers:
+            return EMPTY
+        if len(sentences) == 1:
+            return replace(answers[0][0], alternatives=tuple(answers[0][1:]))
+        language = self.bundle.languages[1] if len(self.bundle.languages) > 1 else None
+        ranked = []
+        for rank in range(max(len(answer) for answer in answers)):
+            chosen = [answer[min(rank, len(answer) - 1)] for answer in answers]
+            spoken = iter(chosen)
+            texts = [next(spoken).text if sentence.text else "" for sentence in sentences]
+            ranked.append(_concatenated(join_sentences(texts, sentences, language), chosen))
+        return replace(ranked[0], alternatives=tuple(ranked[1:]))
+
+    # ---- pieces to translations
+
+    def _translate_pieces(
+        self,
+        texts: list[str],
+        prefixes: list[str | None],
+        options: SearchOptions,
+        glossary: Mapping[str, str],
+        protect: bool,
+    ) -> list[list[Translation]]:
+        if not texts:
+            return []
+        sources = self.tokenizers.source.encode_batch(texts)
+        requests = None
+        if glossary or protect or any(prefixes):
+            requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
+        if problem := self.engine.lacks(options, requests):
+            raise UsageError(f"the {self.engine.name} engine does not do {problem}; use the torch engine")
+        found = self.engine.search(sources, options, requests)
+        outputs = self.tokenizers.target.decode_batch([h.tokens for hypotheses in found for h in hypotheses])
+        spoken = iter(outputs)
+        alpha = options.length_penalty
+        return [_distinct([self._translation(h, next(spoken), alpha) for h in hypotheses]) for hypotheses in found]
+
+    def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
+        required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
+        start = tuple(self.tokenizers.target.encode(prefix)) if prefix else ()
+        if not required:
+            return Request(prefix=start)
+        return Request(start, tuple(self._phrases.phrase(term) for term in required), self._phrases.edges)
+
+    @cached_property
+    def _phrases(self) -> PhraseMaker:
+        return PhraseMaker(self.tokenizers.target)
+
+    def _translation(self, hypothesis: Hypothesis, text: str, alpha: float) -> Translation:
+        return Translation(
+            text.strip(),
+            hypothesis.score,
+            tuple(self.tokenizers.target.pieces(hypothesis.tokens)),
+            hypothesis.tokens,
+            hypothesis.log_probs,
+            confidence(hypothesis.mean_log_prob(alpha), self.calibration),
+            hypothesis.stopped,
+        )
+
+
+def _distinct(translations: list[Translation]) -> list[Translation]:
+    """Two spellings of one text are one translation."""
+    first: dict[str, Translation] = {}
+    for translation in translations:
+        first.setdefault(translation.text, translation)
+    return list(first.values())
+
+
+def _concatenated(text: str, parts: list[Translation]) -> Translation:
+    weights = [len(part.log_probs) or 1 for part in parts]
+    mean = sum(part.confidence * weight for part, weight in zip(parts, weights, strict=True)) / sum(weights)
+    severity: tuple[Stopped, ...] = ("eos", "length", "loop")
+    return Translation(
+        text,
+        sum(part.score for part in parts),
+        tuple(token for part in parts for token in part.tokens),
+        tuple(token for part in parts for token in part.ids),
+        tuple(value for part in parts for value in part.log_probs),
+        mean,
+        max((part.stopped for part in parts), key=severity.index),
+    )

@@ -1,0 +1,101 @@
+"""A language model over a text: the log-probability of every token, each scored once with as much before it as fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headwise.evaluation.perplexity import Perplexity, Window, from_sums, windows
+from headwise.losses import projected_cross_entropy
+from headwise.models.lm import LanguageModel
+from headwise.text.tokenizer import EOS, PAD, UNK, Tokenizer
+
+_ROWS_TOKENS = 8192  # tokens read in one pass, padding included
+_LINES = 1000  # lines tokenized in one call
+
+
+def text_perplexity(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    lines: Iterable[str],
+    *,
+    stride: int = 0,
+    on_progress: Callable[[int], None] | None = None,
+) -> Perplexity:
+    """Perplexity of `lines` as one running text, each line ended by the end of sentence, as in training.
+
+    `stride` 0 is half of the model's context: every token then has at least half a context before it.
+    """
+    context = int(model.architecture["max_length"])
+    stride = stride or max(1, context // 2)
+    tokens, words, characters = _read(tokenizer, lines)
+    nats = score_stream(model, tokens, context=context, stride=stride, on_progress=on_progress)
+    return from_sums(
+        nats,
+        tokens=len(tokens) - 1,
+        unknown=int((tokens[1:] == UNK).sum()),
+        text=(words, characters),
+        tokenizer=f"{tokenizer.kind}-{tokenizer.size}",
+        context=context,
+        stride=stride,
+    )
+
+
+def _read(tokenizer: Tokenizer, lines: Iterable[str]) -> tuple[NDArray[np.int64], int, int]:
+    """The stream that training sees (an end of sentence before everything, and after each line); words, characters."""
+    parts: list[NDArray[np.int64]] = [np.array([EOS], dtype=np.int64)]
+    words = characters = 0
+    remaining = iter(lines)
+    while chunk := list(islice(remaining, _LINES)):
+        words += sum(len(line.split()) + 1 for line in chunk)
+        characters += sum(len(tokenizer.normalise(line)) + 1 for line in chunk)
+        parts += [np.array([*ids, EOS], dtype=np.int64) for ids in tokenizer.encode_batch(chunk)]
+    return np.concatenate(parts), words, characters
+
+
+@torch.inference_mode()
+def score_stream(
+    model: LanguageModel,
+    tokens: NDArray[np.int64],
+    *,
+    context: int,
+    stride: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> float:
+    """The sum of -log p over all tokens but the first."""
+    nats = 0.0
+    for group in _groups(windows(len(tokens), context, stride), max(1, _ROWS_TOKENS // context)):
+        ids, targets = _rows(tokens, group)
+        loss, count = projected_cross_entropy(model.states(ids), model.output.weight, targets, 0.0, ignore=PAD)
+        nats += float(loss)
+        if on_progress is not None:
+            on_progress(int(count))
+    return nats
+
+
+def score_lines(model: LanguageModel, sentences: Sequence[Sequence[int]]) -> list[float]:
+    """log p of each line alone, its end of sentence included."""
+    context = int(model.architecture["max_length"])
+    streams = [np.array([EOS, *sentence, EOS], dtype=np.int64) for sentence in sentences]
+    return [-score_stream(model, stream, context=context, stride=max(1, context // 2)) for stream in streams]
+
+
+def _rows(tokens: NDArray[np.int64], group: Sequence[Window]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Windows side by side: what is read, (B, T), and what is to be said, padding wherever it does not count."""
+    width = max(window.end - window.start for window in group) - 1
+    ids = np.full((len(group), width), PAD, dtype=np.int64)
+    targets = np.full((len(group), width), PAD, dtype=np.int64)
+    for row, window in enumerate(group):
+        length = window.end - window.start - 1
+        ids[row, :length] = tokens[window.start : window.end - 1]
+        targets[row, window.scored - window.start - 1 : length] = tokens[window.scored : window.end]
+    return torch.from_numpy(ids), torch.from_numpy(targets)
+
+
+def _groups(items: Iterator[Window], size: int) -> Iterator[list[Window]]:
+    while group := list(islice(items, size)):
+        yield group

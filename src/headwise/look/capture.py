@@ -1,0 +1,291 @@
+"""One pass of a model with its attention written down: the arrays, and everything that can be drawn of them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headwise.errors import UsageError
+from headwise.look.alignment import Alignment, align
+from headwise.look.files import write_whole
+from headwise.look.panels import Floats, Panel
+from headwise.look.reading import Reading, read_tokens
+from headwise.look.saliency import gradient_times_input
+from headwise.models.lm import LanguageModel
+from headwise.models.transformer import Transformer
+from headwise.nn import capture_attention, causal_mask
+from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHAT = ("attention", "encoder", "decoder", "cross", "causal", "alignment", "positions", "mask", "saliency")
+CANDIDATES = 5
+TITLES = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+    "causal": "Causal self-attention",
+}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the model said at each position: the chance of the token that was written, and its likeliest ones."""
+
+    chances: Floats  # (T,)
+    candidates: Sequence[Sequence[tuple[str, float]]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a model did with one text. The arrays are in `attention`, by kind:
+
+    encoder (L, H, S, S), decoder (L, H, T, T) and cross (L, H, T, S) of a translation; causal (L, H, T, T) of a
+    language model. Row t of decoder, cross and causal is the position that reads `target` token t and writes `output`
+    token t.
+    """
+
+    source: Reading | None  # None for a language model
+    target: Reading  # what the decoder read: ⟨start⟩ and the tokens before each step
+    output: Reading  # what it wrote at each step, ⟨end⟩ last
+    attention: dict[str, Floats]
+    positions: Floats | None  # the vectors added to the input, (S, D); None where a model adds none
+    steps: Steps
+    find_saliency: Callable[[], Floats]
+
+    @cached_property
+    def saliency(self) -> Floats:
+        """Gradient × input, (T, S) for a translation, (T, T) for a language model; computed when first asked for."""
+        return self.find_saliency()
+
+    def alignment(self, layer: int | None = None, head: int | None = None) -> Alignment:
+        """Links between words by cross-attention: the mean over heads of the last decoder layer but one.
+
+        That layer aligns best as a rule (Garg et al. 2019, arXiv 1909.02074). `layer` and `head`, counted from 1,
+        choose another.
+        """
+        if self.source is None:
+            raise UsageError("a language model has no alignment: it reads one text only")
+        return align(self._attention_panel("cross", merge_pieces=True).chosen(layer or max(1, self._layers - 1), head))
+
+    @property
+    def _layers(self) -> int:
+        return len(self.attention["cross"])
+
+    def panels(self, what: str = "attention", *, merge_pieces: bool = False) -> list[Panel]:
+        """What is to be drawn, by name: see WHAT."""
+        if what not in WHAT:
+            raise UsageError(f"there is no picture '{what}'; there are {', '.join(WHAT)}")
+        if what == "attention":
+            return [self._attention_panel(kind, merge_pieces) for kind in self.attention]
+        if what in TITLES:
+            if what not in self.attention:
+                raise UsageError(f"this model has no {TITLES[what].lower()}; it has {', '.join(self.attention)}")
+            return [self._attention_panel(what, merge_pieces)]
+        if what == "alignment":
+            return [self.alignment().panel()]
+        if what == "mask":
+            return [self._mask_panel(kind) for kind in self.attention]
+        return [self._positions_panel()] if what == "positions" else [self._saliency_panel(merge_pieces)]
+
+    def save(
+        self,
+        path: str | Path,
+        what: str = "attention",
+        layer: int | None = None,
+        head: int | None = None,
+        merge_pieces: bool = False,
+    ) -> None:
+        """Writes a picture by the file's ending: .html (a page to explore), .svg or .png.
+
+        `layer` and `head` count from 1; without them a picture has them all, and a page lets the reader choose.
+        """
+        path = Path(path)
+        if path.suffix.lower() not in (".html", ".svg", ".png"):
+            raise UsageError(f"{path}: the name of the output must end in .html, .svg or .png")
+        if what == "alignment":
+            alignment = self.alignment(layer, head)
+            panels, layer, head = [alignment.panel()], None, None
+        else:
+            alignment, panels = None, self.panels(what, merge_pieces=merge_pieces)
+        if path.suffix.lower() == ".html":
+            from headwise.look.page import page
+
+            chosen = [panel.chosen(layer, head) for panel in panels]  # a wrong number is an error here too
+            first = (chosen[0].first_layer, chosen[0].first_head)
+            write_whole(path, page(self, panels, what, *first, note=str(alignment or "")).encode())
+            return
+        from headwise.look import pictures
+
+        if alignment is not None:
+            pictures.links_picture(alignment, path)
+        else:
+            pictures.panels_picture([panel.chosen(layer, head) for panel in panels], path)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows the page in a frame of its own."""
+        from headwise.look.page import page
+
+        content = html.escape(page(self, self.panels(), "attention", 1, 1), quote=True)
+        return (
+            f'<iframe srcdoc="{content}" sandbox="allow-scripts" title="Attention" '
+            'style="width: 100%; height: 720px; border: 0"></iframe>'
+        )
+
+    # ---- panels
+
+    def _attention_panel(self, kind: str, merge_pieces: bool) -> Panel:
+        # Self-attention asks on behalf of the token that was read; cross-attention for the token that is being written.
+        rows, columns = {
+            "encoder": (self.source, self.source),
+            "cross": (self.output, self.source),
+        }.get(kind, (self.target, self.target))
+        assert rows is not None
+        assert columns is not None
+        row_title = "written" if kind == "cross" else "from"
+        column_title = "source" if kind == "cross" else "to"
+        return _panel(kind, TITLES[kind], self.attention[kind], rows, columns, row_title, column_title, merge_pieces)
+
+    def _mask_panel(self, kind: str) -> Panel:
+        panel = self._attention_panel(kind, merge_pieces=False)
+        rows, columns = len(panel.rows), len(panel.columns)
+        allowed = np.ones((rows, columns), dtype=np.float32)
+        if kind in ("decoder", "causal"):
+            allowed = causal_mask(rows).numpy().astype(np.float32)
+        return replace(panel, title=f"{panel.title}: may attend", values=allowed[None, None], scale="mask")
+
+    def _positions_panel(self) -> Panel:
+        if self.positions is None:
+            raise UsageError(
+                "this model adds no position vectors (its positions are rotary or none) that could be drawn"
+            )
+        length, model_dim = self.positions.shape
+        numbers = [str(position) for position in range(length)]
+        dimensions = [str(dimension) for dimension in range(model_dim)]
+        values = self.positions[None, None]
+        return Panel("positions", "Positions", values, numbers, dimensions, "position", "dimension", "signed")
+
+    def _saliency_panel(self, merge_pieces: bool) -> Panel:
+        columns = self.target if self.source is None else self.source
+        values = self.saliency[None, None]
+        return _panel("saliency", "Saliency", values, self.output, columns, "written", "input", merge_pieces, "signed")
+
+
+def _panel(
+    name: str,
+    title: str,
+    values: Floats,
+    rows: Reading,
+    columns: Reading,
+    row_title: str,
+    column_title: str,
+    merge_pieces: bool,
+    scale: Literal["weights", "signed"] = "weights",
+) -> Panel:
+    panel = Panel(name, title, values, rows.labels, columns.labels, row_title, column_title, scale)
+    return panel.merged(rows.groups, rows.words, columns.groups, columns.words) if merge_pieces else panel
+
+
+def look_at_translation(
+    model: Transformer, tokenizers: TokenizerPair, source_ids: Sequence[int], target_ids: Sequence[int]
+) -> Look:
+    """One masked pass over a pair of ids without begin and end of sentence; it computes what decoding computes."""
+    read, written = [BOS, *target_ids], [*target_ids, EOS]
+    device = next(model.parameters()).device
+    source = torch.tensor([[*source_ids, EOS]], device=device)
+    target = torch.tensor([read], device=device)
+    with _still(model), torch.no_grad(), capture_attention(model) as captured:
+        logits = model(source, target)[0]  # (T, V)
+    encoder, decoder = len(model.encoder.layers), len(model.decoder.layers)
+    attention = {
+        "encoder": _stack(captured, [f"encoder.layers.{i}.self_attention" for i in range(encoder)]),
+        "decoder": _stack(captured, [f"decoder.layers.{i}.self_attention" for i in range(decoder)]),
+        "cross": _stack(captured, [f"decoder.layers.{i}.cross_attention" for i in range(decoder)]),
+    }
+
+    def find_saliency() -> Floats:
+        with _still(model):
+            goal = torch.tensor(written, device=device)
+            return gradient_times_input(model.source_positions, lambda: model(source, target)[0], goal)
+
+    return Look(
+        Reading.of(tokenizers.source, [*source_ids, EOS]),
+        Reading.of(tokenizers.target, read),
+        Reading.of(tokenizers.target, written),
+        attention,
+        _added_positions(model.source_positions, source.size(1), model),
+        _steps(logits, written, tokenizers.target),
+        find_saliency,
+    )
+
+
+def look_at_text(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int]) -> Look:
+    """One causal pass of a language model over ids as it reads them; after the last it writes its likeliest token."""
+    if not ids:
+        raise UsageError("there is no text to look at; give at least one token")
+    device = next(model.parameters()).device
+    text = torch.tensor([list(ids)], device=device)
+    with _still(model), torch.no_grad(), capture_attention(model) as captured:
+        logits = model(text)[0]  # (T, V)
+    written = [*ids[1:], int(logits[-1].argmax())]
+    names = [f"stack.layers.{i}.self_attention" for i in range(len(model.stack.layers))]
+
+    def find_saliency() -> Floats:
+        with _still(model):
+            goal = torch.tensor(written, device=device)
+            return gradient_times_input(model.positions, lambda: model(text)[0], goal)
+
+    return Look(
+        None,
+        Reading.of(tokenizer, ids),
+        Reading.of(tokenizer, written),
+        {"causal": _stack(captured, names)},
+        _added_positions(model.positions, len(ids), model),
+        _steps(logits, written, tokenizer),
+        find_saliency,
+    )
+
+
+@contextmanager
+def _still(model: nn.Module) -> Iterator[None]:
+    """Without dropout, whatever the model is in the middle of."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def _stack(captured: dict[str, list[Tensor]], names: Sequence[str]) -> Floats:
+    stacked: Floats = torch.stack([captured[name][0][0] for name in names]).float().cpu().numpy()  # (L, H, T, S)
+    return stacked
+
+
+def _steps(logits: Tensor, written: Sequence[int], tokenizer: Tokenizer) -> Steps:
+    chances = logits.float().softmax(dim=-1).cpu()  # (T, V)
+    best = chances.topk(min(CANDIDATES, chances.size(-1)), dim=-1)
+    rows = []
+    for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        labels = [read_tokens(tokenizer, [number])[0].label for number in ids]  # each alone: a byte stays a byte
+        rows.append(list(zip(labels, values, strict=True)))
+    return Steps(chances.gather(1, torch.tensor(written)[:, None])[:, 0].numpy(), rows)
+
+
+@torch.no_grad()
+def _added_positions(positions: nn.Module, length: int, model: nn.Module) -> Floats | None:
+    """What the module adds to an input of zeros; None where it adds nothing."""
+    example = next(model.parameters())
+    model_dim = int(model.architecture["model_dim"])  # type: ignore[index]
+    added: Floats = positions(torch.zeros(1, length, model_dim, device=example.device))[0].float().cpu().numpy()
+    return added if added.any() else None

@@ -1,0 +1,71 @@
+"""Fonts that can draw a text. A PNG must find them here; an SVG and a page leave the choice to the viewer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from headwise.errors import WorkFailed
+from headwise.text.scripts import SCRIPTS
+
+BASE = "DejaVu Sans"  # comes with matplotlib
+# Tried first, in this order: sans-serif faces with wide coverage; then whatever else is installed.
+PREFERRED = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN",
+    "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei", "PingFang SC", "Hiragino Sans GB",
+    "Heiti SC", "Arial Unicode MS", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Sans Arabic",
+)  # fmt: skip
+_EAST_ASIAN = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}{SCRIPTS['Hang']}\u3000-\u303f\uff00-\uffef]")
+
+
+def families_for(texts: Iterable[str]) -> list[str]:
+    """Font families that together have every character, for `font.family`. Raises WorkFailed where one has no font."""
+    families, missing = _search(texts)
+    if missing:
+        shown = " ".join(sorted(missing)[:8])
+        package = "fonts-noto-cjk" if _EAST_ASIAN.search(shown) else "fonts-noto-core"
+        raise WorkFailed(
+            f"no installed font can draw {shown} in a PNG; install one (Debian and Ubuntu: apt install {package}), "
+            "or write .svg or .html, which leave fonts to the viewer"
+        )
+    return families
+
+
+def families_at_hand(texts: Iterable[str]) -> list[str]:
+    """The same without the demand: for files whose text is drawn by the viewer."""
+    return _search(texts)[0]
+
+
+def _search(texts: Iterable[str]) -> tuple[list[str], set[str]]:
+    missing = {character for text in texts for character in text if not character.isspace()}
+    families: list[str] = []
+    for family in (BASE, *PREFERRED, *_others()):
+        if not missing:
+            break
+        covered = {character for character in missing if ord(character) in _characters(family)}
+        if covered or family == BASE:
+            families.append(family)
+            missing -= covered
+    return families, missing
+
+
+@cache
+def _others() -> tuple[str, ...]:
+    from matplotlib import font_manager
+
+    # Not "Last Resort" and its like, which have a box for every character.
+    names = {entry.name for entry in font_manager.fontManager.ttflist if "last" not in entry.name.lower()}
+    return tuple(sorted(names - {BASE, *PREFERRED}, key=lambda name: ("Sans" not in name, name)))
+
+
+@cache
+def _characters(family: str) -> frozenset[int]:
+    """Code points of a family's regular face; none where it is not installed or cannot be scaled."""
+    from matplotlib import font_manager
+
+    try:
+        path = font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False)
+        return frozenset(font_manager.get_font(path).get_charmap())
+    except (ValueError, RuntimeError, OSError):
+        return frozenset()

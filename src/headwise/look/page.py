@@ -1,0 +1,149 @@
+"""A page to explore: one HTML file that holds its data, styles and script, and asks the network for nothing.
+
+Weights are stored as whole ten-thousandths, rounded down: 2 bytes each before compression, and because 0.0005 is such a
+step, three decimals of the stored number are three decimals of the true one. Layers are separate blocks, opened when
+they are first looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import zlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headwise.look.panels import Floats, Panel
+
+if TYPE_CHECKING:
+    from headwise.look.capture import Look
+
+STEPS_OF_ONE = 10_000
+HEADINGS = {"alignment": "Alignment", "positions": "Positions", "mask": "Masks", "saliency": "Saliency"}
+# What a row and a column are, for a reader who sees the page for the first time.
+EXPLAINED = {
+    "encoder": "Each row is a source token, and shows how it spreads its attention over the whole source.",
+    "decoder": "Each row is a target token that the decoder has read; it may look at itself and at what is before it.",
+    "cross": "Each row is a target token at the moment it is written, and shows which source tokens were looked at.",
+    "causal": "Each row is a token that the model has read; it may look at itself and at what is before it.",
+    "alignment": "For each target word the source word that it attended to most; the end of the sentence has no say.",
+    "positions": "The vector that is added to the embedding at each position: a row a position, a column a dimension.",
+    "saliency": "Gradient × input: how much each input token raised (or, below zero, lowered) the log-probability of "
+    "the token that was written.",
+}
+
+
+def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int = 1, note: str = "") -> str:
+    """The HTML. `layer` and `head` are what it shows first, counted from 1; `note` is a line for copying."""
+    blocks: dict[str, str] = {}
+    described = []
+    for panel in panels:
+        blocks |= _blocks(panel)
+        described.append(_describe(panel, what))
+    data = {
+        "panels": described,
+        "steps": _steps(look, panels) if what == "attention" else None,
+        "layer": layer - 1,
+        "head": head - 1,
+        "note": note,
+    }
+    source = "" if look.source is None else _sentence(look.source.tokens)
+    target = _sentence(look.target.tokens)
+    return _fill(HEADINGS.get(what, "Attention"), source, target, data, blocks)
+
+
+def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
+    style = _part("page.css")
+    script = "\n".join(_part(name) for name in ("data.js", "heatmap.js", "page.js"))
+    title = f"{heading}: {source or target}"
+    values = {
+        # Only this script and this style may act, and nothing may be fetched, whatever the tokens are.
+        "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'",
+        "title": html.escape(title if len(title) <= 80 else title[:79] + "…"),
+        "heading": html.escape(heading),
+        "source": html.escape(source),
+        "target": html.escape(target),
+        "style": style,
+        "script": script,
+        # "<" is the only character that could end a script element.
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "blocks": "\n".join(f'<script type="text/plain" id="{key}">{text}</script>' for key, text in blocks.items()),
+    }
+    filled = []
+    for part in _part("page.html").split("{{"):
+        name, closed, rest = part.partition("}}")
+        filled.append(values[name] + rest if closed else part)
+    return "".join(filled)
+
+
+def _part(name: str) -> str:
+    return resources.files("headwise.look").joinpath("web", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _sentence(tokens: Any) -> str:
+    return "".join(token.text for token in tokens).strip()
+
+
+def _describe(panel: Panel, what: str) -> dict[str, Any]:
+    layers, heads = panel.values.shape[:2]
+    explained = EXPLAINED.get(panel.name, "") if what != "mask" else "A filled cell: the row may attend to the column."
+    return {
+        "name": panel.name,
+        "title": panel.title,
+        "explained": explained,
+        "rowTitle": panel.row_title,
+        "columnTitle": panel.column_title,
+        "rows": list(panel.rows),
+        "columns": list(panel.columns),
+        "layers": layers,
+        "heads": [f"{head + 1}" for head in range(heads)] + (["mean of all"] if heads > 1 else []),
+        "scale": panel.scale,
+    }
+
+
+def _blocks(panel: Panel) -> dict[str, str]:
+    """Each layer's matrices, the mean over heads last, by the id of the element that holds them."""
+    values = panel.values
+    if values.shape[1] > 1:
+        values = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
+    encode = _as_floats if panel.scale == "signed" else _as_steps
+    return {f"{panel.name}-{layer}": encode(values[layer]) for layer in range(len(values))}
+
+
+def _as_steps(values: Floats) -> str:
+    """Ten-thousandths in two planes, all high bytes before all low ones: most high bytes are 0, and vanish."""
+    steps = np.floor(values.astype(np.float64) * STEPS_OF_ONE).clip(0, STEPS_OF_ONE).astype("<u2")
+    planes = steps.reshape(-1, 1).view(np.uint8).T[::-1]  # (2, values)
+    return _packed(planes.tobytes())
+
+
+def _as_floats(values: Floats) -> str:
+    return _packed(values.astype("<f4").tobytes())
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 6)).decode()
+
+
+def _steps(look: Look, panels: list[Panel]) -> dict[str, Any] | None:
+    """What was read and written at each step; None for merged pieces, of which the model knows nothing."""
+    if len(panels[-1].rows) != len(look.target.tokens):
+        return None
+    steps = look.steps
+    return {
+        "read": look.target.labels,
+        "written": look.output.labels,
+        "chances": [round(float(chance), 6) for chance in steps.chances],
+        "candidates": [[[label, round(chance, 6)] for label, chance in row] for row in steps.candidates],
+        "self": "decoder" if look.source is not None else "causal",
+        "cross": "cross" if look.source is not None else None,
+        "source": [] if look.source is None else look.source.labels,
+    }

@@ -1,0 +1,165 @@
+"""Tokens as a person reads them, and which of them make up a word."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from headwise.text.scripts import SCRIPTS
+from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+
+# In these brackets because no text that a user types becomes one of them.
+SPECIAL = {PAD: "⟨padding⟩", UNK: "⟨unknown⟩", BOS: "⟨start⟩", EOS: "⟨end⟩"}
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
+_SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_WHITE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u3000": "␣"}
+_JOINERS = "\u200c\u200d"  # invisible, but they decide how their neighbours are drawn
+# Scripts that put no spaces between words, with their punctuation: there, a token is the best word that is known.
+_UNSPACED = re.compile(
+    "".join(
+        [
+            "[\u3000-\u303f\uff01-\uff65",
+            *(SCRIPTS[name] for name in ("Hani", "Kana", "Thai", "Laoo", "Khmr", "Mymr")),
+            "]",
+        ]
+    )
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: its label, and the text that it adds (none for ⟨start⟩ and for the later bytes of a character)."""
+
+    label: str
+    text: str
+    special: bool = False
+    inside: bool = False  # a later byte of the character that an earlier token begins
+
+
+def read_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Token]:
+    """What each id stands for. Bytes of one character carry that character, numbered: €₁ €₂ €₃."""
+    tokens: list[Token] = []
+    run: list[int] = []
+    for number, piece in zip(ids, tokenizer.pieces(ids), strict=True):
+        byte = _BYTE.match(piece)
+        if byte is not None:
+            run.append(int(byte[1], 16))
+            continue
+        tokens += _read_bytes(bytes(run))
+        run = []
+        if number in SPECIAL:
+            tokens.append(Token(SPECIAL[number], "", special=True))
+        else:
+            text = piece.replace("▁", " ")
+            tokens.append(Token(label(text), text))
+    return tokens + _read_bytes(bytes(run))
+
+
+def _read_bytes(run: bytes) -> list[Token]:
+    tokens: list[Token] = []
+    while run:
+        size = _character_size(run)
+        if size == 0:
+            tokens.append(Token(f"<0x{run[0]:02X}>", "\ufffd"))
+            run = run[1:]
+            continue
+        text, run = run[:size].decode(), run[size:]
+        numbers = [""] if size == 1 else [str(index).translate(_SUBSCRIPT) for index in range(1, size + 1)]
+        tokens += [Token(label(text) + n, "" if i else text, inside=i > 0) for i, n in enumerate(numbers)]
+    return tokens
+
+
+def _character_size(run: bytes) -> int:
+    """Bytes of the UTF-8 character at the start, 0 where there is none."""
+    for size in range(1, min(4, len(run)) + 1):
+        try:
+            run[:size].decode()
+        except UnicodeDecodeError:
+            continue
+        return size
+    return 0
+
+
+def label(text: str) -> str:
+    """Text in a form that can stand alone: no outer spaces, nothing invisible, no combining mark without a base."""
+    shown = text.strip(" ") or text
+    shown = "".join(_visible(character, alone=not shown.strip()) for character in shown)
+    if shown and unicodedata.category(shown[0])[0] == "M":
+        shown = "◌" + shown
+    return unicodedata.normalize("NFC", shown)
+
+
+def _visible(character: str, alone: bool) -> str:
+    if character in _WHITE and (alone or character != " "):
+        return _WHITE[character]
+    # Controls and formats, such as an override of the writing direction, would act on the whole page.
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co") and character not in _JOINERS:
+        return f"U+{ord(character):04X}"
+    return character
+
+
+def word_groups(tokens: Sequence[Token], *, every: bool = False) -> list[list[int]]:
+    """Indices of the tokens of each word: what stands between white space, and each token of a script without spaces.
+
+    For spaced scripts word i is `text.split()[i]`. Special tokens stand alone. `every`: each token is a word already.
+    """
+    groups: list[list[int]] = []
+    seen = ""  # text of the last group
+    for index, token in enumerate(tokens):
+        if groups and not token.special and (token.inside or (not every and _continues(seen, token.text))):
+            groups[-1].append(index)
+            seen += token.text
+        else:
+            groups.append([index])
+            seen = "⟩ " if token.special else token.text  # nothing continues a special token
+    return _join_trailing_space(tokens, groups)
+
+
+def _continues(seen: str, text: str) -> bool:
+    if not seen.strip():
+        return True  # only white space so far: the word is still to come
+    if not text or seen[-1].isspace() or text[0].isspace():
+        return not text
+    return not (_UNSPACED.match(seen[-1]) or _UNSPACED.match(text[0])) or unicodedata.category(text[0])[0] == "M"
+
+
+def _join_trailing_space(tokens: Sequence[Token], groups: list[list[int]]) -> list[list[int]]:
+    """White space before the end belongs to the last word, so that the count of words is right."""
+    joined: list[list[int]] = []
+    for group in groups:
+        blank = not any(tokens[i].special or tokens[i].text.strip() or tokens[i].inside for i in group)
+        if blank and joined and not tokens[joined[-1][0]].special:
+            joined[-1] = joined[-1] + group
+        else:
+            joined.append(group)
+    return joined
+
+
+def group_label(tokens: Sequence[Token], group: Iterable[int]) -> str:
+    """The word that a group of tokens spells."""
+    members = [tokens[index] for index in group]
+    return members[0].label if members[0].special else label("".join(token.text for token in members).strip())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One side of what a model read or wrote: its tokens, and their indices word by word."""
+
+    tokens: Sequence[Token]
+    groups: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, ids: Sequence[int]) -> Reading:
+        tokens = read_tokens(tokenizer, ids)
+        return cls(tokens, word_groups(tokens, every=tokenizer.kind == "word"))
+
+    @property
+    def labels(self) -> list[str]:
+        return [token.label for token in self.tokens]
+
+    @property
+    def words(self) -> list[str]:
+        return [group_label(self.tokens, group) for group in self.groups]

@@ -1,0 +1,68 @@
+"""Which source word each word of a translation comes from, by cross-attention, in Moses format: `0-0 1-2`.
+
+A word is what stands between spaces; in a script without spaces, a token. The attention is the mean over the heads of
+the last decoder layer but one, while the translation is read, with either engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwise.decoding.translator import Translation, Translator
+from headwise.look.alignment import align
+from headwise.look.panels import Floats, Panel
+from headwise.look.reading import Reading
+from headwise.text.tokenizer import BOS, EOS, TokenizerPair
+
+_BATCH = 32
+
+
+def alignments(translator: Translator, texts: Sequence[str], translations: Sequence[Translation]) -> list[str]:
+    """One line a translation. Empty where there is no text, or where it was too long to be read in one piece."""
+    sources = translator.tokenizers.source.encode_batch([text.strip() for text in texts])
+    targets = [list(translation.ids) for translation in translations]
+    longest = translator.longest_source
+    places = [i for i, (s, t) in enumerate(zip(sources, targets, strict=True)) if 0 < len(s) < longest and t]
+    weights = _attention(translator.engine, [sources[i] for i in places], [targets[i] for i in places])
+    lines = [""] * len(texts)
+    for place, matrix in zip(places, weights, strict=True):
+        lines[place] = moses(translator.tokenizers, sources[place], targets[place], matrix)
+    return lines
+
+
+def moses(tokenizers: TokenizerPair, source: Sequence[int], target: Sequence[int], weights: Floats) -> str:
+    """Links between words from weights between tokens, (T, S), neither with an end of sentence."""
+    rows, columns = Reading.of(tokenizers.target, [*target, EOS]), Reading.of(tokenizers.source, [*source, EOS])
+    padded = np.zeros((1, 1, len(target) + 1, len(source) + 1), dtype=np.float32)
+    padded[0, 0, :-1, :-1] = weights
+    panel = Panel("cross", "Cross-attention", padded, rows.labels, columns.labels, "target", "source")
+    return str(align(panel.merged(rows.groups, rows.words, columns.groups, columns.words)))
+
+
+def _attention(engine: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats]:
+    if engine.name == "ctranslate2":
+        return [np.array(matrix, dtype=np.float32) for matrix in engine.attention(sources, targets)]
+    found: list[Floats] = []
+    for start in range(0, len(sources), _BATCH):
+        found += _torch_attention(engine.model, sources[start : start + _BATCH], targets[start : start + _BATCH])
+    return found
+
+
+def _torch_attention(model: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats]:
+    import torch
+
+    from headwise.data.batch import pad
+    from headwise.nn import capture_attention
+    from headwise.text.ragged import Ragged
+
+    name = f"decoder.layers.{max(0, len(model.decoder.layers) - 2)}.cross_attention"
+    device = next(model.parameters()).device
+    lengths = torch.tensor([len(source) + 1 for source in sources], device=device)
+    ids, inputs = pad(Ragged.of(sources), end=EOS).to(device), pad(Ragged.of(targets), start=BOS).to(device)
+    with torch.inference_mode(), capture_attention(model, lambda module: module == name) as captured:
+        model.states(ids, inputs, lengths)
+    weights = captured[name][0].mean(dim=1).cpu().numpy()  # (B, T, S)
+    return [weights[i, : len(t), : len(s)] for i, (s, t) in enumerate(zip(sources, targets, strict=True))]

@@ -1,0 +1,24 @@
+"""`headwise average`: several checkpoints into one model directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headwise.bundle.averaging import average_weights
+from headwise.bundle.weights import save_model
+from headwise.errors import UsageError
+from headwise.models.registry import build_model
+from headwise.text.tokenizer import TokenizerPair
+
+
+def average(checkpoints: Sequence[Path], output: Path) -> None:
+    """The mean weights, with the description and tokenizers of the last one."""
+    if output.exists():
+        raise UsageError(f"{output} is already there; choose a new directory")
+    bundle, weights = average_weights(checkpoints)
+    card = {**bundle.card, "average": [str(path) for path in checkpoints]}
+    save_model(
+        output, build_model(bundle.family, bundle.architecture), TokenizerPair.load(bundle.path), family=bundle.family,
+        languages=bundle.languages, decoding=bundle.decoding, card=card, weights=weights,
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Scores of real translations during training, with the decoder and the metrics that `evaluate` uses."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.bundle.files import Bundle
+from headwise.bundle.weights import open_model
+from headwise.config.schema import Recipe
+from headwise.decoding.confidence import fit_calibration
+from headwise.decoding.torch_engine import TorchEngine
+from headwise.decoding.translator import Translator
+from headwise.evaluation.metrics import bleu, chrf
+from headwise.text.corpus import expand_paths, read_pairs
+from headwise.text.tokenizer import TokenizerPair
+from headwise.training.hooks import Judge
+
+SAMPLES = 2
+
+
+def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
+    """The first sentences of the validation text, as many as the recipe decodes."""
+    data = recipe.data
+    if not data.validation.source:
+        return None
+    sides = (expand_paths(side, None) for side in (data.validation.source, data.validation.target))
+    pairs = read_pairs(*sides, format=data.format, fields=data.fields)
+    chosen = list(islice(pairs, recipe.training.validation_sentences))
+    return [pair.source for pair in chosen], [pair.target for pair in chosen]
+
+
+def make_judge(
+    model: nn.Module, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
+) -> Judge:
+    """Decodes the sources greedily: quick enough to do often, and what ranks models is the same for all of them."""
+    bundle = Bundle(Path(), "transformer", dict(model.architecture), recipe.data.languages, recipe.decoding.model_dump())  # type: ignore[arg-type]
+    translator = Translator(bundle, tokenizers, TorchEngine(model))
+    language = recipe.data.languages[-1] if recipe.data.languages else ""
+
+    def judge() -> tuple[dict[str, float], list[tuple[str, str, str]]]:
+        outputs = [t.text for t in translator.translate(sources, beam=1)]
+        scores = {
+            "bleu": bleu(outputs, references, language=language).value,
+            "chrf": chrf(outputs, references, language=language).value,
+            "empty": sum(not text.strip() for text in outputs) / max(len(outputs), 1),
+        }
+        return scores, list(zip(sources, references, outputs, strict=True))[:SAMPLES]
+
+    return judge
+
+
+def calibration(model: Path, sources: list[str], references: list[str]) -> dict[str, Any]:
+    """What the model's log-probabilities mean, measured on validation text: see decoding/confidence.py."""
+    bundle, network, tokenizers = open_model(model)
+    translator = Translator(bundle, tokenizers, TorchEngine(network))
+    translations = translator.translate(sources)
+    language = bundle.languages[-1] if bundle.languages else ""
+    rows = [(t, r) for t, r in zip(translations, references, strict=True) if t.log_probs]
+    means = [sum(t.log_probs) / len(t.log_probs) for t, _ in rows]
+    qualities = [chrf([t.text], [r], language=language).value / 100 for t, r in rows]
+    return fit_calibration(means, qualities) if rows else {}

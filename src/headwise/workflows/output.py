@@ -1,0 +1,41 @@
+"""A text file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from headwise.errors import UsageError, WorkFailed
+
+
+@contextmanager
+def whole_file(file: str | Path) -> Iterator[TextIO]:
+    """Opens for writing beside `file` and renames at the end; after an error the old file, if any, is as it was.
+
+    A device or pipe is written to directly.
+    """
+    path = Path(file)
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}"
+        )
+    special = path.exists() and not path.is_file()
+    partial = path if special else path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+            stream.flush()
+            if not special:
+                os.fsync(stream.fileno())
+        if not special:
+            partial.replace(path)
+    except OSError as error:
+        raise WorkFailed(
+            f"could not write {path}: {error.strerror or error}; free some space or choose another place"
+        ) from error
+    finally:
+        if not special:
+            partial.unlink(missing_ok=True)

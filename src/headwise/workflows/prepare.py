@@ -1,0 +1,208 @@
+"""From the files of a recipe to tokenizers, token stores and batches: all that happens to text before training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwise.bundle.files import write_directory
+from headwise.config import schema
+from headwise.data.batching import PairBatches
+from headwise.data.chunks import Chunks, Files, sample
+from headwise.data.prefetch import Prefetch
+from headwise.data.store import Store
+from headwise.data.stream import BlockBatches
+from headwise.data.writer import cached_store, write_files
+from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
+from headwise.text.corpus import expand_paths, fingerprint
+from headwise.text.sampling import sampler
+from headwise.text.tokenizer import Tokenizer, TokenizerPair
+
+# Told of a stage ("tokenizer", "training text", "validation text"), lines done, and how many there are, if known.
+Progress = Callable[[str, int, int | None], None]
+
+# Enough to learn a vocabulary from; more text changes hardly a piece, but takes memory.
+TOKENIZER_CHARACTERS = 50_000_000
+# Held-out text is scored as it is: only pairs that cannot be scored at all are left out.
+UNFILTERED = schema.Filters.model_validate({"max_characters": 10**9, "max_ratio": 1e9, "control": False})
+
+
+@dataclass(frozen=True)
+class Prepared:
+    tokenizers: TokenizerPair
+    training: Store
+    validation: Store | None
+    fingerprints: dict[str, str]  # of the content of the training and validation files
+
+
+def prepare(
+    recipe: schema.Recipe,
+    base: Path,
+    cache: Path,
+    *,
+    tokenizers: TokenizerPair | None = None,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Tokenizers and stores for a recipe whose paths are relative to `base`; what `cache` already has is reused.
+
+    `tokenizers` are those of a model that is trained further; else the recipe's files, or trained from its text.
+    """
+    tell = progress or (lambda stage, done, total: None)
+    training = training_files(recipe, base)
+    held_out = validation_files(recipe, base)
+    _check(recipe, training, held_out)
+    prints = {"training": fingerprint(training.all)}
+    chunks = Chunks(training, recipe.data.filters, recipe.data.languages)
+    if tokenizers is None:
+        tokenizers = _tokenizers(recipe, base, cache, chunks, prints["training"], tell)
+    store = _store(cache, chunks, tokenizers, prints["training"], "training text", tell)
+    if not len(store):
+        counts = store.manifest.counts
+        raise DataError(f"no line is left to train on: {counts}; change data.filters", file=training.all[0])
+    validation = None
+    if held_out is not None:
+        prints["validation"] = fingerprint(held_out.all)
+        held_chunks = Chunks(held_out, UNFILTERED, recipe.data.languages)
+        validation = _store(cache, held_chunks, tokenizers, prints["validation"], "validation text", tell)
+        if not len(validation):
+            raise DataError("no line is left to validate on: all are empty", file=held_out.all[0])
+    return Prepared(tokenizers, store, validation, prints)
+
+
+def training_files(recipe: schema.Recipe, base: Path) -> Files:
+    return _files(recipe.data, recipe.data, base)
+
+
+def validation_files(recipe: schema.Recipe, base: Path) -> Files | None:
+    """None where the recipe names no validation text."""
+    held_out = recipe.data.validation
+    return _files(held_out, recipe.data, base) if held_out.source or held_out.text else None
+
+
+def pair_batches(
+    prepared: Prepared, recipe: schema.Recipe, *, longest: int | None = None, rank: int = 0, world: int = 1
+) -> PairBatches:
+    """Training batches of a translation recipe; `longest` is what the model can take, ends of sentences included."""
+    settings, seed = recipe.training, recipe.training.seed
+    resample = None
+    if recipe.tokenizer.dropout:
+        sides = (prepared.tokenizers.source, prepared.tokenizers.target)
+        # The sides draw from different seeds, else equal places of both would draw alike.
+        source, target = (
+            sampler(side, recipe.tokenizer.dropout, 2 * seed + number) for number, side in enumerate(sides)
+        )
+        resample = (source, target)
+    return PairBatches(
+        prepared.training, settings.batch_tokens, seed, longest=longest, rank=rank, world=world, resample=resample
+    )
+
+
+def block_batches(
+    prepared: Prepared, recipe: schema.Recipe, width: int, *, rank: int = 0, world: int = 1
+) -> BlockBatches:
+    """Training batches of a language model recipe, `width` tokens a row."""
+    settings = recipe.training
+    return BlockBatches(prepared.training, settings.batch_tokens, width, settings.seed, rank=rank, world=world)
+
+
+def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
+    return Files(
+        source=expand_paths(texts.source, base),
+        target=expand_paths(texts.target, base),
+        text=expand_paths(texts.text, base),
+        format=data.format,
+        fields=data.fields,
+    )
+
+
+def _check(recipe: schema.Recipe, training: Files, held_out: Files | None) -> None:
+    wanted = ("text",) if recipe.model.family == "lm" else ("source", "target")
+    for name, files in (("data", training), ("data.validation", held_out)):
+        if files is None:
+            continue
+        if files.text and (files.source or files.target):
+            raise RecipeError(f"{name} has both text and source or target; a recipe is for one of them")
+        if not (files.text if wanted == ("text",) else files.source):
+            needed = "text" if wanted == ("text",) else "source and target"
+            raise RecipeError(f"{name} needs {needed}, because model.family is {recipe.model.family}")
+    if wanted == ("text",) and recipe.tokenizer.dropout:
+        raise RecipeError("tokenizer.dropout is for translation; a language model reads running text: set it to 0")
+
+
+def _tokenizers(
+    recipe: schema.Recipe, base: Path, cache: Path, chunks: Chunks, content: str, tell: Progress
+) -> TokenizerPair:
+    settings = recipe.tokenizer
+    if settings.files:
+        return _given(expand_paths(settings.files, base), len(chunks.sides))
+    key = _key("tokenizer", content, settings.model_dump(mode="json", exclude={"dropout"}), _reading(chunks))
+    folder = cache / f"tokenizer-{key}"
+    try:
+        return TokenizerPair.load(folder)
+    except ModelError:
+        pass  # not there, or damaged: train it
+    tell("tokenizer", 0, None)
+    texts = sample(chunks, TOKENIZER_CHARACTERS)
+    if not any(texts.values()):
+        raise DataError(f"no line is left to train on: {chunks.counts}; change data.filters", file=chunks.corpus.all[0])
+    pair = _trained(texts, settings)
+    write_directory(folder, lambda directory: _save(pair, directory))
+    tell("tokenizer", chunks.counts.lines, chunks.counts.lines)
+    return pair
+
+
+def _save(pair: TokenizerPair, directory: Path) -> None:
+    pair.save(directory)
+
+
+def _given(files: list[str], sides: int) -> TokenizerPair:
+    if len(files) > sides:
+        raise RecipeError(f"tokenizer.files has {len(files)} files, but there are {sides} sides; name one for each")
+    if len(files) == 1:
+        return TokenizerPair.one(Tokenizer.load(files[0]))
+    return TokenizerPair(Tokenizer.load(files[0]), Tokenizer.load(files[1]))
+
+
+def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer) -> TokenizerPair:
+    if settings.shared or len(texts) == 1:
+        return TokenizerPair.one(Tokenizer.train([text for side in texts.values() for text in side], settings))
+    trained = []
+    for side, lines in texts.items():
+        try:
+            trained.append(Tokenizer.train(lines, settings))
+        except HeadwiseError as error:
+            raise type(error)(f"{side} side: {error}") from error
+    return TokenizerPair(*trained)
+
+
+def _store(cache: Path, chunks: Chunks, pair: TokenizerPair, content: str, stage: str, tell: Progress) -> Store:
+    sides = dict(zip(chunks.sides, (pair.source, pair.target), strict=False))
+    key = _key("store", content, pair.fingerprint, chunks.corpus.all, _reading(chunks))
+
+    def write(directory: Path) -> None:
+        with Prefetch(chunks, ahead=2) as stream:
+            about = {"content": content, "tokenizers": pair.fingerprint}
+            write_files(directory, chunks, sides, about, lambda lines: tell(stage, lines, None), stream)
+
+    store = cached_store(cache, f"{stage.split()[0]}-{key}", write)
+    tell(stage, store.manifest.counts.lines, store.manifest.counts.lines)
+    return store
+
+
+def _reading(chunks: Chunks) -> list[object]:
+    """What else than content decides which texts there are."""
+    files = chunks.corpus
+    return [
+        files.format,
+        list(files.fields),
+        chunks.filters.model_dump(mode="json"),
+        list(chunks.languages),
+        chunks.sides,
+    ]
+
+
+def _key(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

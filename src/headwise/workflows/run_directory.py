@@ -1,0 +1,116 @@
+"""The directory of a run: what is in it, whose it is, and whether it may be gone on with.
+
+    recipe.toml       the resolved recipe, paths made absolute
+    log.jsonl         what was computed; times.jsonl, when and how fast; events…, the same for TensorBoard
+    cache/            tokenizers and token stores
+    checkpoints/      the last ones and the best
+    model/            the best model so far
+    finished.json     written when the run has come to its end
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headwise.bundle.checkpoint import list_checkpoints
+from headwise.config.load import build_recipe, print_recipe
+from headwise.config.schema import Recipe
+from headwise.errors import UsageError, WorkFailed
+
+# Settings that do not change what is computed up to a given update: a run may go on with other values.
+_FREE = {
+    "training": {"steps", "epochs", "minutes", "keep", "device", "threads", "precision", "max_bad_updates", "patience"},
+    "data": {"test"},
+}
+
+
+class RunDirectory:
+    """Paths of a run, and the rules for going on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe, self.checkpoints, self.model = path / "recipe.toml", path / "checkpoints", path / "model"
+        self.cache, self.finished = path / "cache", path / "finished.json"
+
+    @property
+    def unfinished(self) -> bool:
+        return self.recipe.is_file() and not self.finished.is_file() and bool(list_checkpoints(self.checkpoints))
+
+    def claim(self, recipe: Recipe, resume: bool) -> None:
+        """Takes the directory for this recipe, or says in one line why it cannot be."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file; give another --output")
+        if self.finished.is_file() and not self._extended(recipe):
+            raise UsageError(f"{self.path} holds a finished run; give another --output, or a larger budget to train it further")
+        if resume and not list_checkpoints(self.checkpoints):
+            raise UsageError(f"{self.path} holds no checkpoint to resume from; leave out --resume to start there")
+        if self.recipe.is_file() and list_checkpoints(self.checkpoints):
+            self._compare(recipe)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.finished.unlink(missing_ok=True)
+            _replace(self.recipe, print_recipe(recipe))
+        except OSError as error:
+            raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process a run: a second one would mix its checkpoints in."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise UsageError(f"{self.path} is being trained by another process; give another --output") from None
+        finally:
+            os.close(handle)
+
+    def finish(self, values: dict[str, Any]) -> None:
+        _replace(self.finished, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+    def _stored(self) -> Recipe:
+        return build_recipe(tomllib.loads(self.recipe.read_text(encoding="utf-8")), origin=str(self.recipe))
+
+    def _compare(self, recipe: Recipe) -> None:
+        old, new = _fixed(self._stored()), _fixed(recipe)
+        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        if changed:
+            raise UsageError(
+                f"{self.path} holds a run of another recipe ({', '.join(changed[:4])} differ); give another --output, or "
+                "the same settings to go on with it"
+            )
+
+    def _extended(self, recipe: Recipe) -> bool:
+        """A finished run may go on when its budget has grown."""
+        old, new = self._stored().training, recipe.training
+        pairs = ((old.steps, new.steps), (old.epochs, new.epochs), (old.minutes, new.minutes))
+        return any(a is not None and (b is None or b > a) for a, b in pairs)
+
+
+def _fixed(recipe: Recipe) -> dict[str, Any]:
+    """Flat 'section.key' -> value of everything that decides the numbers, as print_recipe stores it."""
+    values = tomllib.loads(print_recipe(recipe))
+    return {
+        f"{section}.{key}": value
+        for section, keys in values.items()
+        for key, value in keys.items()
+        if key not in _FREE.get(section, set()) and not (section == "model" and key == "preset")
+    }
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes a small file whole or not at all."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)

@@ -1,0 +1,294 @@
+"""`headwise train`: check the text, prepare it, train, keep the best, average at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from headwise import __version__
+from headwise.bundle.averaging import average_weights
+from headwise.bundle.checkpoint import list_checkpoints, newest_good, remove_leftovers
+from headwise.bundle.files import open_bundle
+from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
+from headwise.config.load import absolute_paths
+from headwise.config.presets import resolve_architecture
+from headwise.config.schema import Recipe
+from headwise.data.batch import Batch, LanguageBatch
+from headwise.data.batching import Batches, PairBatches, walk
+from headwise.data.prefetch import Prefetch
+from headwise.data.stream import BlockBatches
+from headwise.errors import DataError, RecipeError
+from headwise.models.registry import build_model
+from headwise.text.tokenizer import TokenizerPair
+from headwise.training.average import MovingAverage
+from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
+from headwise.training.loop import Hook, Trainer
+from headwise.training.machine import choose_device, choose_precision, prepare_cpu
+from headwise.training.optimizers import build_optimizer
+from headwise.training.schedules import build_schedule
+from headwise.training.signals import stop_on_signal
+from headwise.training.state import restore
+from headwise.training.step import Updater
+from headwise.training.tensorboard import TensorBoard
+from headwise.training.watch import Watch
+from headwise.workflows.check import check
+from headwise.workflows.judge import calibration, make_judge, validation_texts
+from headwise.workflows.prepare import Prepared, block_batches, pair_batches, prepare
+from headwise.workflows.run_directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a run ended."""
+
+    run: Path
+    reason: str  # steps, epochs, minutes, patience, SIGINT, SIGTERM
+    step: int
+    seconds: float
+    best: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def model(self) -> Path:
+        return self.run / "model"
+
+
+Tell = Callable[[str], None]
+
+
+def train(
+    recipe: Recipe,
+    base: Path,
+    output: Path,
+    *,
+    resume: bool = False,
+    hooks: Sequence[Hook] = (),
+    tell: Tell = lambda line: None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Finished:
+    """Trains a recipe whose paths are relative to `base` into the directory `output`, or goes on with what is there."""
+    recipe = absolute_paths(recipe, base)
+    _check_settings(recipe)
+    run = RunDirectory(output)
+    with run.locked():
+        run.claim(recipe, resume)
+        remove_leftovers(run.checkpoints)
+        remove_leftovers(run.path)
+        _check_text(recipe, run, tell)
+        return _Training(recipe, run, tell, progress).run(hooks)
+
+
+class _Training:
+    """Wires the parts of one run together."""
+
+    def __init__(
+        self, recipe: Recipe, run: RunDirectory, tell: Tell, progress: Callable[[str, int, int | None], None] | None
+    ) -> None:
+        self.recipe, self.directory, self.tell = recipe, run, tell
+        settings = recipe.training
+        prepare_cpu(settings.threads)
+        self.device = choose_device(settings.device)
+        start = None if recipe.model.from_ is None else open_bundle(recipe.model.from_)
+        if start is not None and start.family != recipe.model.family:
+            raise RecipeError(f"model.from is a '{start.family}', but model.family is '{recipe.model.family}'")
+        given = None if start is None else TokenizerPair.load(start.path)
+        self.prepared: Prepared = prepare(recipe, run.path, run.cache, tokenizers=given, progress=progress)
+        torch.manual_seed(settings.seed)
+        if start is None:
+            self.model = build_model(recipe.model.family, self._architecture()).to(self.device)
+        else:
+            self.model = load_model(start, self.device)
+            _set_dropout(self.model, recipe)
+        # Weights and dropout draw from generators of their own: a new layer must not shift the dropout masks.
+        torch.manual_seed(settings.seed + 2**32)
+
+    def _architecture(self) -> dict[str, Any]:
+        architecture, pair = resolve_architecture(self.recipe.model), self.prepared.tokenizers
+        if self.recipe.model.family == "lm":
+            return {"vocab": pair.target.size, **architecture}
+        if not pair.shared and architecture["tie"] == "all":
+            raise RecipeError("model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'")
+        return {"source_vocab": pair.source.size, "target_vocab": pair.target.size, **architecture}
+
+    def run(self, extra: Sequence[Hook]) -> Finished:
+        recipe, settings = self.recipe, self.recipe.training
+        batches = self._batches()
+        total = _total_steps(recipe, batches)
+        texts = validation_texts(recipe) if recipe.model.family == "transformer" else None
+        judge = None if texts is None else make_judge(self.model, self.prepared.tokenizers, recipe, *texts)
+        validate = Validate(self._validation_batches, judge, settings.best)
+        save = Save(self.directory.checkpoints, self._save_model, self._publish)
+        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Watch()]
+        hooks += [StopAtBadNumbers(settings.max_bad_updates, self.prepared.training.place)]
+        hooks += [*([validate] if self.prepared.validation is not None else []), *extra]
+        hooks += [TensorBoard(self.directory.path), save]
+        updater = Updater(
+            self.model, build_optimizer(settings, self.model.parameters()),
+            smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
+            autocast=choose_precision(settings, self.device),
+        )  # fmt: skip
+        schedule = build_schedule(settings, self.model.architecture["model_dim"], total)  # type: ignore[index]
+        self.average = MovingAverage(self.model, settings.ema) if settings.ema else None
+        trainer = Trainer(self.model, updater, schedule, settings, hooks, self.average, total)
+        self._resume(trainer, save)
+        with stop_on_signal(trainer), Prefetch(walk(batches, trainer.cursor, settings.epochs)) as ready:
+            reason = trainer.run(ready)
+        best = validate.best or {}
+        if trainer.ended:
+            best = self._end(trainer, validate, save, best)
+        return Finished(self.directory.path, reason, trainer.step, trainer.elapsed(), best)
+
+    # ---- data
+
+    def _batches(self) -> Batches[Batch] | Batches[LanguageBatch]:
+        if self.recipe.model.family == "lm":
+            return block_batches(self.prepared, self.recipe, self._context())
+        longest = self.model.architecture["max_length"] if _learned(self.model) else None  # type: ignore[index]
+        batches = pair_batches(self.prepared, self.recipe, longest=longest)
+        if batches.dropped:
+            self.tell(f"{batches.dropped} pairs are longer than a batch or the model takes and are left out")
+        return batches
+
+    def _context(self) -> int:
+        context: int = self.model.architecture["max_length"]  # type: ignore[index]
+        return min(context, self.recipe.training.batch_tokens)
+
+    def _validation_batches(self) -> Iterator[Batch | LanguageBatch]:
+        store, budget = self.prepared.validation, self.recipe.training.batch_tokens
+        assert store is not None
+        held_out: Batches[Any]
+        if self.recipe.model.family == "lm":
+            held_out = BlockBatches(store, budget, self._context(), shuffle=False)
+        else:
+            longest = max(store.manifest.longest.values()) + 1
+            held_out = PairBatches(store, max(budget, longest), shuffle=False)
+        for batch, _ in walk(held_out, epochs=1):
+            yield batch
+
+    # ---- going on, saving, ending
+
+    def _resume(self, trainer: Trainer, save: Save) -> None:
+        checkpoint = newest_good(self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used"))
+        if checkpoint is None:
+            return
+        restore(trainer, checkpoint)
+        self.tell(f"going on from update {trainer.step} ({checkpoint.path})")
+        best = save.best_checkpoint()
+        if best is not None and best.is_dir():
+            self._publish(best / "model")  # a run killed between the two may not have done it
+
+    def _save_model(self, directory: Path, weights: dict[str, torch.Tensor] | None = None, card: dict[str, Any] | None = None) -> None:
+        if weights is None and self.average is not None:
+            weights = self.average.tensors()
+        save_model(
+            directory, self.model, self.prepared.tokenizers, family=self.recipe.model.family,
+            languages=self.recipe.data.languages, decoding=self.recipe.decoding.model_dump(),
+            card=card or self._card(), weights=weights,
+        )  # fmt: skip
+
+    def _card(self) -> dict[str, Any]:
+        return {
+            "headwise": __version__,
+            "recipe": json.loads(self.recipe.model_dump_json(by_alias=True, exclude_none=True)),
+            "data": {"fingerprints": self.prepared.fingerprints, "sentences": len(self.prepared.training)},
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
+
+    def _publish(self, source: Path) -> None:
+        """A checkpoint's model becomes RUN/model."""
+        if self.directory.model.is_dir() and _same(source, self.directory.model):
+            return
+        bundle = open_bundle(source, verify=False)
+        weights = named_weights(load_model(bundle))
+        self._save_model(self.directory.model, weights, bundle.card)
+
+    def _end(self, trainer: Trainer, validate: Validate, save: Save, best: dict[str, Any]) -> dict[str, Any]:
+        """Averages, if asked to, and writes what is known of the result into the card of RUN/model."""
+        every, wanted = self.recipe.training.save_every, self.recipe.training.average
+        regular = [path for step, path in list_checkpoints(self.directory.checkpoints) if step % every == 0 or step == trainer.step]
+        if wanted > 1 and len(regular) > 1:
+            _, weights = average_weights(regular[-wanted:])
+            set_weights(self.model, weights)
+            trainer.average = None
+            judged = self.prepared.validation is not None
+            record = validate.validate(trainer, "average") if judged else {"event": "average", "step": trainer.step, "best": True}
+            if not judged:
+                trainer.emit(record)
+            if record["best"]:
+                self._save_model(self.directory.model, weights)
+                best = validate.best or {}
+        elif self.prepared.validation is None or not self.directory.model.is_dir():
+            self._publish(list_checkpoints(self.directory.checkpoints)[-1][1] / "model")
+        self._write_card(best)
+        trainer.emit({"event": "end", "step": trainer.step, "reason": trainer.stop, "best": best})
+        self.directory.finish({"reason": trainer.stop, "step": trainer.step, "seconds": round(trainer.elapsed(), 1), "best": best})
+        return best
+
+    def _write_card(self, best: dict[str, Any]) -> None:
+        bundle = open_bundle(self.directory.model)
+        weights = named_weights(load_model(bundle))
+        card = {**bundle.card, "validation": best}
+        texts = validation_texts(self.recipe) if self.recipe.model.family == "transformer" else None
+        if texts is not None:
+            card |= {"calibration": calibration(self.directory.model, *texts)}
+        self._save_model(self.directory.model, weights, card)
+
+
+def _check_settings(recipe: Recipe) -> None:
+    settings = recipe.training
+    if settings.steps is None and settings.epochs is None and settings.minutes is None:
+        raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
+    if settings.best != "loss" and recipe.model.family == "lm":
+        raise RecipeError(f"training.best = '{settings.best}' is for translation; a language model has loss")
+    held_out = recipe.data.validation
+    if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
+        raise RecipeError("training.best and training.patience need data.validation")
+    if "-" in (*recipe.data.source, *recipe.data.target, *recipe.data.text):
+        raise RecipeError("training reads its text more than once: put standard input into a file first")
+
+
+def _check_text(recipe: Recipe, run: RunDirectory, tell: Tell) -> None:
+    """The report of `headwise check` in short; text that cannot be right is refused."""
+    if list_checkpoints(run.checkpoints):
+        return  # it was checked when the run began
+    report = check(recipe.data, run.path)
+    for line in report.summary_lines():
+        tell(line)
+    if report.spoiled:
+        raise DataError("training on this text would be spoiled; `headwise check` with the same files says what is wrong")
+
+
+def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:
+    """How many updates the run will have, where steps or epochs say so."""
+    known = [n for n in (recipe.training.steps,) if n is not None]
+    if recipe.training.epochs is not None:
+        known.append(recipe.training.epochs * batches.count(0))
+    return min(known) if known else None
+
+
+def _set_dropout(model: nn.Module, recipe: Recipe) -> None:
+    """Fine-tuning keeps the architecture of the start; only its dropout may be set anew."""
+    settings = recipe.model
+    own = {name for name in settings.model_fields_set if name not in ("family", "from_", "dropout", "preset")}
+    if own:
+        raise RecipeError(f"model.from brings its own architecture: leave out {', '.join(sorted(f'model.{n}' for n in own))}")
+    if settings.dropout is not None:
+        for module in model.modules():
+            if hasattr(module, "rate"):
+                module.rate = settings.dropout
+
+
+def _learned(model: nn.Module) -> bool:
+    return bool(model.architecture["positions"] == "learned")  # type: ignore[index]
+
+
+def _same(first: Path, second: Path) -> bool:
+    return open_bundle(first, verify=False).files == open_bundle(second, verify=False).files
+
+
+__all__: Iterable[str] = ["Finished", "train"]

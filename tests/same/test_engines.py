@@ -1,0 +1,136 @@
+"""Both engines give the same translations; a user may switch between them without noticing more than the speed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fixtures_models import english_sentences, german
+
+from headwise.bundle.files import open_bundle
+from headwise.decoding.options import Sampling
+from headwise.decoding.translator import Translator
+from headwise.errors import UsageError
+from headwise.evaluation.metrics import bleu
+from headwise.text.tokenizer import TokenizerPair
+from headwise.workflows import export
+from headwise.workflows.alignments import alignments
+from headwise.workflows.translate import open_translator
+
+SENTENCES = english_sentences(300, seed=90_000, longest=14)  # longer than those it learned from: it makes mistakes too
+
+
+@pytest.fixture(scope="module")
+def model(word_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(word_model, tmp_path_factory.mktemp("engines") / "model"))
+
+
+@pytest.fixture(scope="module")
+def with_torch(model: Path) -> Translator:
+    return open_translator(model, "torch")
+
+
+@pytest.fixture(scope="module")
+def with_float32(model: Path) -> Translator:
+    return open_translator(model, "ctranslate2", precision="float32")
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_both_engines_give_the_same_text_and_score(with_torch: Translator, with_float32: Translator, beam: int) -> None:
+    ours, theirs = (t.translate(SENTENCES, beam=beam) for t in (with_torch, with_float32))
+    same = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
+    assert len(same) >= 0.99 * len(SENTENCES)
+    for a, b in same:
+        assert b.score == pytest.approx(a.score, abs=1e-3)
+        assert b.stopped == a.stopped
+        assert b.confidence == pytest.approx(a.confidence, abs=1e-3)
+        assert b.log_probs == pytest.approx(a.log_probs, abs=1e-3)
+    assert any(a.text != german(s) for a, s in zip(ours, SENTENCES, strict=True))  # not an empty comparison
+
+
+def test_both_engines_have_the_same_alternatives(with_torch: Translator, with_float32: Translator) -> None:
+    ours, theirs = (t.translate(SENTENCES[:100], beam=5, n_best=3) for t in (with_torch, with_float32))
+    for a, b in zip(ours, theirs, strict=True):
+        assert len(b.alternatives) == len(a.alternatives)
+        assert b.alternatives[0].score == pytest.approx(a.alternatives[0].score, abs=0.05)
+        assert b.score >= b.alternatives[0].score >= b.alternatives[1].score
+
+
+def test_int8_translates_as_well_as_float32(model: Path, with_float32: Translator) -> None:
+    known = english_sentences(300, seed=91_000)
+    reference = [german(sentence) for sentence in known]
+    scores = [
+        bleu([answer.text for answer in translator.translate(known)], reference).value
+        for translator in (with_float32, open_translator(model, "ctranslate2", precision="int8"))
+    ]
+    assert scores[0] > 95
+    assert scores[1] == pytest.approx(scores[0], abs=1.0)
+
+
+def test_order_batch_size_and_empty_lines_do_not_change_a_translation(with_float32: Translator) -> None:
+    texts = [*SENTENCES[:40], "", "  "]
+    together = [answer.text for answer in with_float32.translate(texts, beam=2)]
+    alone = [with_float32.translate([text], beam=2)[0].text for text in texts]
+    backwards = [answer.text for answer in with_float32.translate(texts[::-1], beam=2, batch_sentences=7)][::-1]
+    assert together == alone == backwards
+    assert together[-2:] == ["", ""]
+
+
+def test_both_engines_score_given_text_alike(with_torch: Translator, with_float32: Translator) -> None:
+    tokenizers = with_torch.tokenizers
+    sources = tokenizers.source.encode_batch(SENTENCES[:50])
+    targets = tokenizers.target.encode_batch([german(sentence) for sentence in SENTENCES[:50]])
+    ours, theirs = (t.engine.score(sources, targets) for t in (with_torch, with_float32))
+    for a, b in zip(ours, theirs, strict=True):
+        assert b == pytest.approx(a, abs=1e-3)
+
+
+def test_both_engines_align_words_alike_and_word_by_word(with_torch: Translator, with_float32: Translator) -> None:
+    known = english_sentences(40, seed=92_000)
+    lines = [alignments(t, known, t.translate(known, beam=1)) for t in (with_torch, with_float32)]
+    assert lines[0] == lines[1]
+    shares = []
+    for sentence, line in zip(known, lines[0], strict=True):
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert [target for _, target in sorted(links, key=lambda link: link[1])] == list(range(len(sentence.split())))
+        shares.append(np.mean([source == target for source, target in links]))
+    assert np.mean(shares) > 0.9  # the task is word by word, so attention should be on the diagonal
+
+
+def test_the_fast_engine_says_what_it_lacks_and_auto_takes_the_other(model: Path, with_float32: Translator) -> None:
+    with pytest.raises(UsageError, match="sampling"):
+        with_float32.translate(["one"], sample=Sampling(seed=1))
+    with pytest.raises(UsageError, match="glossary"):
+        open_translator(model, "ctranslate2", plain=False)
+    assert open_translator(model, "auto", plain=False).engine.name == "torch"
+    assert open_translator(model, "auto").engine.name == "ctranslate2"
+    with pytest.raises(UsageError, match="unknown engine"):
+        open_translator(model, "fastest")
+
+
+def test_an_export_is_made_once_kept_with_the_model_and_never_stale(word_model: Path, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(word_model, tmp_path / "model"))
+    bundle, tokenizers = open_bundle(directory), TokenizerPair.load(directory)
+    first = export.kept_export(bundle, tokenizers, "int8")
+    assert first == directory / "ctranslate2" / "int8"
+    made = (first / "model.bin").stat().st_mtime_ns
+    assert export.kept_export(open_bundle(directory), tokenizers, "int8") == first
+    assert (first / "model.bin").stat().st_mtime_ns == made
+    (first / "model.bin").write_bytes(b"damaged")
+    assert export.kept_export(bundle, tokenizers, "int8") == first
+    assert (first / "model.bin").stat().st_size > 1000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of directories")
+def test_where_the_model_directory_cannot_be_written_the_users_cache_is(
+    word_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = Path(shutil.copytree(word_model, tmp_path / "model"))
+    (directory / "ctranslate2").write_text("a file is in the way, which even an administrator cannot write into")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = export.kept_export(open_bundle(directory), TokenizerPair.load(directory), "int8")
+    assert tmp_path / "cache" in place.parents
+    assert open_translator(directory).translate(["one two"])[0].text == "eins zwei"

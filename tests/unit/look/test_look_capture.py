@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from headwise.errors import UsageError, WorkFailed
+from headwise.look.capture import Look, look_at_text, look_at_translation
+from headwise.models.lm import LanguageModel
+from headwise.models.transformer import Transformer
+from headwise.nn import capture_attention
+from headwise.text.tokenizer import BOS, EOS, TokenizerPair
+
+
+@pytest.fixture(scope="module")
+def reading(tokenizers: TokenizerPair) -> Look:
+    torch.manual_seed(4)
+    lm = LanguageModel(vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=2, ff_dim=48).eval()
+    return look_at_text(lm, tokenizers.source, [EOS, *tokenizers.source.encode("the animal was tired")])
+
+
+def test_shapes_are_those_of_the_layers_heads_and_tokens(seen: Look) -> None:
+    assert seen.source is not None
+    source, target = len(seen.source.tokens), len(seen.target.tokens)
+    shapes = {kind: weights.shape for kind, weights in seen.attention.items()}
+    assert shapes == {
+        "encoder": (2, 4, source, source),
+        "decoder": (3, 4, target, target),
+        "cross": (3, 4, target, source),
+    }
+    assert seen.target.labels[0] == "⟨start⟩"
+    assert seen.output.labels[-1] == seen.source.labels[-1] == "⟨end⟩"
+
+
+def test_every_row_sums_to_one(seen: Look, reading: Look) -> None:
+    for weights in (*seen.attention.values(), *reading.attention.values()):
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
+
+
+def test_masked_cells_are_exactly_zero(seen: Look, reading: Look) -> None:
+    for weights in (seen.attention["decoder"], reading.attention["causal"]):
+        later = np.triu(np.ones(weights.shape[-2:], dtype=bool), k=1)
+        assert (weights[..., later] == 0).all()
+        assert (weights[..., ~later] > 0).all()
+
+
+def test_the_weights_are_those_that_decoding_step_by_step_uses(
+    seen: Look, model: Transformer, tokenizers: TokenizerPair
+) -> None:
+    ids = tokenizers.source.encode("the animal was too tired")
+    target = [BOS, *tokenizers.target.encode("两只狗 tired")]
+    with torch.no_grad(), capture_attention(model) as captured:
+        state = model.start(model.encode(torch.tensor([[*ids, EOS]])))
+        for token in target:
+            model.step(state, torch.tensor([token]))
+    for layer in range(3):
+        crossing = captured[f"decoder.layers.{layer}.cross_attention"]
+        for step in range(len(target)):
+            weights = crossing[step][0, :, 0].numpy()
+            np.testing.assert_allclose(seen.attention["cross"][layer, :, step], weights, atol=1e-5)
+            own = captured[f"decoder.layers.{layer}.self_attention"][step][0, :, 0].numpy()
+            np.testing.assert_allclose(seen.attention["decoder"][layer, :, step, : step + 1], own, atol=1e-5)
+
+
+def test_asking_changes_neither_the_model_nor_its_output(model: Transformer, tokenizers: TokenizerPair) -> None:
+    source, target = torch.tensor([[5, 6, EOS]]), torch.tensor([[BOS, 7]])
+    with torch.no_grad():
+        before = model(source, target)
+    model.train()
+    look = look_at_translation(model, tokenizers, [5, 6], [7])
+    _ = look.saliency
+    assert model.training
+    model.eval()
+    with torch.no_grad():
+        assert torch.equal(model(source, target), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_looking_at_a_model_in_training_sees_no_dropout(model: Transformer, tokenizers: TokenizerPair) -> None:
+    still = look_at_translation(model, tokenizers, [5, 6], [7])
+    model.train()
+    busy = look_at_translation(model, tokenizers, [5, 6], [7])
+    model.eval()
+    for kind, weights in still.attention.items():
+        assert np.array_equal(weights, busy.attention[kind])
+
+
+def test_chances_are_the_probabilities_of_what_was_written(seen: Look, model: Transformer, tokenizers: TokenizerPair) -> None:
+    source = torch.tensor([[*tokenizers.source.encode("the animal was too tired"), EOS]])
+    ids = tokenizers.target.encode("两只狗 tired")
+    with torch.no_grad():
+        expected = model(source, torch.tensor([[BOS, *ids]]))[0].softmax(dim=-1)
+    np.testing.assert_allclose(seen.steps.chances, expected[range(len(ids) + 1), [*ids, EOS]], rtol=1e-4)
+    assert all(row[0][1] == pytest.approx(float(best)) for row, best in zip(seen.steps.candidates, expected.max(-1)[0], strict=True))
+
+
+def test_merged_pieces_keep_rows_that_sum_to_one_and_what_is_masked(seen: Look) -> None:
+    for panel in seen.panels("attention", merge_pieces=True):
+        np.testing.assert_allclose(panel.values.sum(axis=-1), 1.0, atol=1e-5)
+        assert panel.values.shape[-2:] == (len(panel.rows), len(panel.columns))
+    encoder, decoder, _ = seen.panels("attention", merge_pieces=True)
+    assert encoder.columns == ["the", "animal", "was", "too", "tired", "⟨end⟩"]
+    later = np.triu(np.ones(decoder.values.shape[-2:], dtype=bool), k=1)
+    assert (decoder.values[..., later] == 0).all()
+
+
+def test_a_word_receives_the_sum_of_its_pieces(seen: Look) -> None:
+    assert seen.source is not None
+    merged = seen.panels("encoder", merge_pieces=True)[0]
+    pieces = seen.source.groups[1]  # animal
+    rows = seen.source.groups[0]
+    expected = seen.attention["encoder"][1, 2][np.ix_(rows, pieces)].sum(axis=1).mean()
+    assert merged.values[1, 2, 0, 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_alignment_is_printed_in_moses_format(seen: Look) -> None:
+    alignment = seen.alignment()
+    links = [tuple(map(int, link.split("-"))) for link in str(alignment).split()]
+    assert links == list(alignment.links)
+    assert sorted(target for _, target in links) == list(range(len(alignment.target_words)))
+    assert max(source for source, _ in links) < len(alignment.source_words) == 5
+    assert "⟨end⟩" not in (*alignment.source_words, *alignment.target_words)
+
+
+def test_another_layer_and_head_can_be_chosen_for_an_alignment(seen: Look) -> None:
+    merged = seen.panels("cross", merge_pieces=True)[0].values
+    assert np.array_equal(seen.alignment(1, 3).weights, merged[0, 2, :-1, :-1])
+    np.testing.assert_allclose(seen.alignment().weights, merged[1].mean(axis=0)[:-1, :-1], atol=1e-7)
+
+
+def test_positions_are_those_that_the_model_adds(seen: Look) -> None:
+    assert seen.positions is not None
+    np.testing.assert_allclose(seen.positions[3, :2], [np.sin(3), np.cos(3)], atol=1e-6)
+
+
+def test_masks_show_who_may_attend_to_whom(seen: Look) -> None:
+    encoder, decoder, cross = seen.panels("mask")
+    assert (encoder.values == 1).all()
+    assert (cross.values == 1).all()
+    assert np.array_equal(decoder.values[0, 0], np.tril(np.ones_like(decoder.values[0, 0])))
+
+
+def test_a_language_model_has_causal_attention_only(reading: Look) -> None:
+    assert list(reading.attention) == ["causal"]
+    assert reading.output.labels[:-1] == reading.target.labels[1:]
+    with pytest.raises(UsageError, match="no alignment"):
+        reading.alignment()
+    with pytest.raises(UsageError, match="no cross-attention; it has causal"):
+        reading.panels("cross")
+
+
+def test_a_model_without_position_vectors_says_so(tokenizers: TokenizerPair) -> None:
+    lm = LanguageModel(
+        vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=1, ff_dim=48, positions="rotary"
+    ).eval()
+    with pytest.raises(UsageError, match="adds no position vectors"):
+        look_at_text(lm, tokenizers.source, [EOS, 5]).panels("positions")
+
+
+def test_an_empty_source_can_be_looked_at(model: Transformer, tokenizers: TokenizerPair) -> None:
+    look = look_at_translation(model, tokenizers, [], [])
+    assert look.attention["cross"].shape == (3, 4, 1, 1)
+    assert str(look.alignment()) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("a.pdf", {}, "must end in .html, .svg or .png"),
+        ("a", {}, "must end in .html, .svg or .png"),
+        ("a.png", {"layer": 4}, "no layer 4: encoder self-attention has layers 1 to 2"),
+        ("a.html", {"what": "cross", "head": 0}, "no head 0: cross-attention has heads 1 to 4"),
+        ("a.html", {"what": "everything"}, "no picture 'everything'"),
+    ],
+)
+def test_a_wrong_request_is_one_clear_line_and_writes_nothing(
+    seen: Look, tmp_path: Path, name: str, options: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        seen.save(tmp_path / name, **options)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_one_clear_line(seen: Look, tmp_path: Path) -> None:
+    with pytest.raises(WorkFailed, match="cannot write the picture"):
+        seen.save(tmp_path / "nowhere" / "a.html")
