@@ -31,7 +31,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizers = TokenizerPair.one(Tokenizer.train([TEXT, "zwei hunde kreuzen die straße"] * 4, settings))
     sizes = {"model_dim": 32, "num_heads": 2, "ff_dim": 48}
     transformer = Transformer(
-        source_vocab=tokenizers.source.size, encoder_layers=2, decoder_layers=2, **sizes  # type: ignore[arg-type]
+        source_vocab=tokenizers.source.size,
+        encoder_layers=2,
+        decoder_layers=2,
+        **sizes,  # type: ignore[arg-type]
     )
     save_model(folder / "translator", transformer, tokenizers, family="transformer", languages=("en", "de"))
     language = LanguageModel(vocab=tokenizers.source.size, layers=2, max_length=32, **sizes)  # type: ignore[arg-type]
@@ -93,7 +96,8 @@ def test_an_alignment_is_printed_and_needs_no_file(models: Path) -> None:
 def test_a_language_model_can_be_looked_into(models: Path, tmp_path: Path, what: str) -> None:
     code, _ = run("--model", models / "language", TEXT, "--what", what, "--output", tmp_path / "seen.html")
     assert code == 0
-    assert "Headwise" in (tmp_path / "seen.html").read_text(encoding="utf-8")
+    name = what if what in ("positions", "saliency") else "causal"
+    assert f'id="{name}-0"' in (tmp_path / "seen.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

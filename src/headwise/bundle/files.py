@@ -116,6 +116,12 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def copy_files(source: Path, target: Path) -> None:
+    """The files of a model directory into another one, without what others may have put beside them."""
+    for name in [*open_bundle(source, verify=False).files, CONFIG]:
+        shutil.copyfile(source / name, target / name)
+
+
 def sync_tree(directory: Path) -> None:
     """fsync of every file and folder, deepest first."""
     for folder, _, files in os.walk(directory, topdown=False):

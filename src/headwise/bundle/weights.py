@@ -60,7 +60,8 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> nn.Module:
                 f"{bundle.path / WEIGHTS} does not fit its architecture: {name} should be {sizes.get(name)}, is {found.get(name)}"
             )
     try:
-        model = build_model(bundle.family, bundle.architecture)
+        with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
+            model = build_model(bundle.family, bundle.architecture)
     except HeadwiseError as error:
         raise ModelError(f"{bundle.path} declares an impossible architecture: {error}") from error
     set_weights(model, weights)

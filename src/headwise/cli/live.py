@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -83,20 +83,16 @@ class _LiveHook(Hook):
     def __init__(self, live: Live) -> None:
         self.live = live
         self.speed = self.loss = self.padding = 0.0
-        self.then = time.monotonic()
 
     def begin(self, trainer: Trainer) -> None:
         self.live.clear()
         parameters = sum(p.numel() for p in trainer.model.parameters())
         budget = f" of {trainer.total_steps:,}" if trainer.total_steps else ""
         self.live.say(f"training {parameters:,} parameters, from update {trainer.step:,}{budget}")
-        self.then = time.monotonic()
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
-        now = time.monotonic()
-        speed, self.then = update.tokens / max(now - self.then, 1e-9), now
         padding = 1 - update.tokens / max(update.positions, 1)
-        self.speed = _blend(self.speed, speed)
+        self.speed = _blend(self.speed, update.tokens / max(trainer.took, 1e-9))
         if not update.skipped:
             self.loss = _blend(self.loss, update.log_loss)
         self.padding = _blend(self.padding, padding)
@@ -104,7 +100,7 @@ class _LiveHook(Hook):
             self.live.training(trainer.progress(), self._line(trainer, update))
 
     def _line(self, trainer: Trainer, update: Update) -> str:
-        perplexity = 2.718281828 ** min(self.loss, 50.0)
+        perplexity = math.exp(min(self.loss, 50.0))
         return (
             f"update {trainer.step:,}  loss {self.loss:.3f}  ppl {perplexity:,.1f}  lr {update.rate:.2e}  "
             f"{self.speed:,.0f} tok/s  pad {self.padding:.0%}"
@@ -127,7 +123,6 @@ class _LiveHook(Hook):
                     f"warning: update {record['step']} skipped: its loss ({record['loss']}) or gradient is no number; "
                     f"{record['file']}, lines {lines}…", style="yellow",
                 )  # fmt: skip
-        self.then = time.monotonic()  # what hooks do is not training time
 
     def _validation(self, record: Record) -> None:
         names = ("log_loss", "perplexity", "bleu", "chrf")

@@ -15,7 +15,7 @@ from headwise import __version__
 from headwise.errors import HeadwiseError
 
 # The verbs in the order of a first acquaintance. Each is the function of its name in headwise.cli.<verb>.
-VERBS = ("check", "train", "translate", "evaluate", "score", "look", "export", "average")
+VERBS = ("demo", "check", "train", "translate", "evaluate", "score", "look", "export", "average")
 
 app = typer.Typer(
     name="headwise",

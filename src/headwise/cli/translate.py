@@ -80,6 +80,8 @@ def translate(
     translator = open_translator(model, engine, precision=precision, plain=wanted.plain, token_scores=as_json)
     translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
+    if not text and input_file == "-" and sys.stdin.isatty():
+        print("Type a line and press Enter; end with Ctrl-D.", file=sys.stderr)
     line = _as_json if as_json else _as_text(scores, n_best)
     trouble = Trouble()
     with output(output_file) as stream, progress(input_file) as advance:

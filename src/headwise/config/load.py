@@ -20,9 +20,12 @@ from headwise.errors import RecipeError
 DATA_VARIABLE = "HEADWISE_DATA"
 
 
-def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> tuple[Recipe, Path]:
-    """A recipe file, or the name of a shipped one, with overrides; and the folder that its paths are relative to."""
-    path, base = _find(name)
+def load_recipe(name: str | Path, overrides: Sequence[str] = (), data: Path | None = None) -> tuple[Recipe, Path]:
+    """A recipe file, or the name of a shipped one, with overrides; and the folder that its paths are relative to.
+
+    That folder is the recipe's own; a shipped recipe's is `data`, or what HEADWISE_DATA names.
+    """
+    path, base = _find(name, data)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -95,13 +98,13 @@ def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
     return recipe.model_copy(update={"data": data, "tokenizer": tokenizer, "model": model})
 
 
-def _find(name: str | Path) -> tuple[Path, Path]:
+def _find(name: str | Path, data: Path | None) -> tuple[Path, Path]:
     path = Path(name)
     if path.is_file():
         return path, path.parent
     if str(name) in shipped_recipes():
         with resources.as_file(resources.files("headwise.config") / "recipes" / f"{name}.toml") as shipped:
-            return shipped, _data_folder(str(name))
+            return shipped, data or _data_folder(str(name))
     if path.is_dir():
         raise RecipeError(f"{path} is a folder, not a recipe; give a TOML file")
     near = difflib.get_close_matches(str(name), shipped_recipes(), n=1)

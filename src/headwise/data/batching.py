@@ -1,29 +1,19 @@
-"""Which sentences make which batch: a pure function of (seed, epoch), so any batch of any epoch can be made directly.
-
-An epoch: shuffle all sentences; sort them by length in pools; cut the pools into batches that fit the token budget;
-shuffle the batches. Sentences of one length stand in random order, and the first cut falls at random, so every epoch
-has other batches.
-
-The budget bounds the padded tokens of the longer side, B · max(S, T), ends of sentences included. Pieces that subword
-regularisation draws are not known yet when an epoch is planned: their batches come out longer by what it adds.
-"""
+"""Batches of sentence pairs, each of which can be made by itself, and the cursor that says which one is next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.batch import Batch
+from headwise.data.plan import Plan, Planner
 from headwise.data.store import Store
-from headwise.errors import DataError
 from headwise.text.ragged import Ragged
 
-POOL = 2**20  # sentences sorted together; bounds the memory of planning
 Ints = NDArray[np.integer]
 Anything_co = TypeVar("Anything_co", covariant=True)
 Anything = TypeVar("Anything")
@@ -63,114 +53,6 @@ def walk(
             yield batches.make(Cursor(epoch, index)), after
             index += 1
         epoch, index = epoch + 1, 0
-
-
-def generator(seed: int, epoch: int, purpose: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch, purpose))))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An epoch: batch i has the rows order[cuts[j]:cuts[j + 1]], where j = batches[i]."""
-
-    order: NDArray[np.int32]
-    cuts: NDArray[np.int64]
-    batches: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def rows(self, index: int) -> NDArray[np.int32]:
-        which = self.batches[index]
-        return self.order[self.cuts[which] : self.cuts[which + 1]]
-
-
-class Planner:
-    """Plans epochs over sentences of given lengths (ends of sentences not counted in)."""
-
-    def __init__(self, source: Ints, target: Ints, batch_tokens: int, seed: int, longest: int | None = None) -> None:
-        self.source, self.target, self.budget, self.seed = source, target, batch_tokens, seed
-        limit = batch_tokens if longest is None else min(batch_tokens, longest)
-        fits = (source < limit) & (target < limit)  # with its end each takes one more
-        self.kept = np.flatnonzero(fits).astype(np.int32)
-        self.dropped = len(source) - len(self.kept)
-        if not len(self.kept):
-            raise DataError(f"no sentence is shorter than {limit} tokens; set training.batch_tokens higher")
-
-    def plan(self, epoch: int) -> Plan:
-        chance = generator(self.seed, epoch, 0)
-        order = self.kept.copy()
-        chance.shuffle(order)
-        cuts = self._sort_and_cut(order, chance.random())
-        return Plan(order, cuts, chance.permutation(len(cuts) - 1))
-
-    def fixed(self) -> Plan:
-        """Every sentence once, without chance: for validation."""
-        order = self.kept.copy()
-        cuts = self._sort_and_cut(order)
-        return Plan(order, cuts, np.arange(len(cuts) - 1))
-
-    def _sort_and_cut(self, order: NDArray[np.int32], first: float = 1.0) -> NDArray[np.int64]:
-        """Sorts each pool of `order` in place and gives the bounds of the batches.
-
-        The first batch of a pool is filled to the share `first` only, which shifts all others.
-        """
-        cuts = [np.zeros(1, dtype=np.int64)]
-        for start in range(0, len(order), POOL):
-            pool = order[start : start + POOL]
-            pool[:] = pool[_by_length(self.source[pool], self.target[pool], self.width)]
-            longer = np.maximum(self.source[pool], self.target[pool]).astype(np.int64) + 1
-            cuts.append(start + _cut(longer, self.budget, first))
-        return np.concatenate(cuts)
-
-    @cached_property
-    def width(self) -> int:
-        """The width of target buckets (0: none) that wastes fewest positions on this corpus."""
-        pool = self.kept[: POOL // 10]
-        source, target = (side[pool].astype(np.int64) + 1 for side in (self.source, self.target))
-
-        def positions(width: int) -> int:
-            order = _by_length(source, target, width)
-            left, right = source[order], target[order]
-            begins = np.concatenate(([0], _cut(np.maximum(left, right), self.budget)))
-            sizes, begins = np.diff(begins), begins[:-1]
-            widest = np.maximum.reduceat(left, begins) + np.maximum.reduceat(right, begins)
-            return int((sizes * widest).sum())
-
-        return min((0, 2, 3, 4, 6), key=positions)
-
-
-def _by_length(source: Ints, target: Ints, width: int) -> NDArray[np.int64]:
-    """An order in which neighbours are alike on both sides.
-
-    Where the sides are about equally long: by the longer one, and within it by the difference, up and down in turns (as
-    one mows a lawn), so that the difference does not jump where the longer side grows. Where one side is mostly the
-    longer one that leaves the other in disorder: then by buckets of the target, the source up and down in turns.
-    """
-    # One number holds all keys and, last, the place: sorting numbers is several times as fast as sorting by keys, and
-    # equal sentences keep their (shuffled) order.
-    left, right = (np.minimum(side, 2**16 - 1).astype(np.int64) for side in (source, target))
-    if width == 0:
-        slow, fast, last = np.maximum(left, right), left - right, np.zeros_like(left)
-    else:
-        slow, fast, last = right // width, left, right % width
-    fast = 2**16 + np.where(slow % 2, -fast, fast)
-    keys = ((((slow << 17) + fast) << 3) + last << 20) + np.arange(len(left))
-    return np.sort(keys) & (2**20 - 1)
-
-
-def _cut(longer: NDArray[np.int64], budget: int, first: float = 1.0) -> NDArray[np.int64]:
-    """Ends of batches: as many sentences as fit, rows times the longest."""
-    ends = []
-    start, room = 0, int(budget * first)
-    while start < len(longer):
-        window = np.maximum.accumulate(longer[start : start + max(1, room // int(longer[start]))])
-        # Rows times longest never falls along the window, so the bound is found by bisection.
-        fitting = int(np.searchsorted(window * np.arange(1, len(window) + 1), room, side="right"))
-        start += max(1, fitting)
-        ends.append(start)
-        room = budget
-    return np.array(ends, dtype=np.int64)
 
 
 class PairBatches:

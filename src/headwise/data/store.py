@@ -31,8 +31,8 @@ from headwise.text.ragged import Ragged, spans
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-# A touched row may bring 64 KB of the file into memory (the kernel maps neighbours with it).
-ROWS_BETWEEN_RELEASES = 1000
+# A touched row may bring 64 KB of its tokens and of its offset into memory (the kernel maps neighbours with it).
+ROWS_BETWEEN_RELEASES = 400
 SMALL = 64 * 2**20  # bytes; a store below this may stay in memory
 _BLOCK = 1_000_000
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.batch import LanguageBatch
-from headwise.data.batching import Cursor, generator
+from headwise.data.batching import Cursor
+from headwise.data.plan import generator
 from headwise.data.store import Store
 from headwise.errors import DataError
 from headwise.text.tokenizer import EOS, PAD

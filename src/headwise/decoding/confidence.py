@@ -3,8 +3,8 @@
 What a model offers is the mean log-probability of its tokens. Its exponential, the geometric mean of the token
 probabilities, is in [0, 1] but means little by itself: models are too sure or too modest. So it is calibrated on
 held-out sentences with references: `fit_calibration` learns which quality (say sentence chrF / 100) sentences of a
-given mean log-probability had. A confidence of 0.6 then means: such sentences scored 60 on average. Where a model has no
-calibration, the geometric mean itself is given.
+given mean log-probability had. A confidence of 0.6 then means: such sentences scored 60 on average. Where a model has
+no calibration, the geometric mean itself is given.
 """
 
 from __future__ import annotations

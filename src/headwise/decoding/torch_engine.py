@@ -13,6 +13,7 @@ from torch import nn
 from headwise.decoding.batching import Sources, batches
 from headwise.decoding.beam import beam_search
 from headwise.decoding.constraints import ConstrainedSelect, widened
+from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis, best
 from headwise.decoding.model import Model
@@ -20,6 +21,7 @@ from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
 from headwise.errors import UsageError
+from headwise.models.transformer import Transformer
 
 
 class TorchEngine:
@@ -41,16 +43,17 @@ class TorchEngine:
         found: list[list[Hypothesis]] = [[] for _ in sources]
         constrained = [place for place, request in enumerate(requests or ()) if request.phrases]
         free = sorted(set(range(len(sources))).difference(constrained))
+        model = self._searched()
         with _inference(self.model):
             for batch in self._batches(sources, options, requests, free):
                 if options.beam > 1:
-                    results = beam_search(self._searched, batch, options)
+                    results = beam_search(model, batch, options)
                 else:
-                    results = [[one] for one in greedy_search(self._searched, batch, options)]
+                    results = [[one] for one in greedy_search(model, batch, options)]
                 _put(found, batch, results)
             for batch in self._batches(sources, options, requests, constrained):
                 beam = widened(options.beam, batch)
-                _put(found, batch, beam_search(self._searched, batch, options, beam, ConstrainedSelect(batch)))
+                _put(found, batch, beam_search(model, batch, options, beam, ConstrainedSelect(batch)))
         return found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
@@ -74,11 +77,12 @@ class TorchEngine:
         repeated = [source for source in sources for _ in range(count)]
         wanted = None if requests is None else [request for request in requests for _ in range(count)]
         found: dict[int, Hypothesis] = {}
+        model = self._searched()
         with _inference(self.model):
             for batch in self._batches(repeated, options, wanted, range(len(repeated))):
                 keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
                 sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
-                results = greedy_search(self._searched, batch, options, sampler, sampler.needs_history)
+                results = greedy_search(model, batch, options, sampler, sampler.needs_history)
                 found.update(zip(batch.indices, results, strict=True))
         return [best((found[place * count + i] for i in range(count)), count) for place in range(len(sources))]
 
@@ -94,9 +98,8 @@ class TorchEngine:
         for group in batches([len(sources[place]) for place in places], options):
             yield Sources.of([places[i] for i in group], sources, requests, options, self.longest, device)
 
-    @property
     def _searched(self) -> Model:
-        return cast("Model", self.model)
+        return FastTransformer(self.model) if type(self.model) is Transformer else cast("Model", self.model)
 
 
 def _put(found: list[list[Hypothesis]], batch: Sources, results: list[list[Hypothesis]]) -> None:

@@ -46,7 +46,7 @@ class Steps:
     candidates: Sequence[Sequence[tuple[str, float]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Look:
     """What a model did with one text. The arrays are in `attention`, by kind:
 
@@ -62,6 +62,10 @@ class Look:
     positions: Floats | None  # the vectors added to the input, (S, D); None where a model adds none
     steps: Steps
     find_saliency: Callable[[], Floats]
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{kind} {weights.shape}" for kind, weights in self.attention.items())
+        return f"<Look at {len(self.output.tokens)} steps: {shapes}>"
 
     @cached_property
     def saliency(self) -> Floats:

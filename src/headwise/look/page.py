@@ -32,7 +32,7 @@ EXPLAINED = {
     "causal": "Each row is a token that the model has read; it may look at itself and at what is before it.",
     "alignment": "For each target word the source word that it attended to most; the end of the sentence has no say.",
     "positions": "The vector that is added to the embedding at each position: a row a position, a column a dimension.",
-    "saliency": "Gradient × input: how much each input token raised (or, below zero, lowered) the log-probability of "
+    "saliency": "Gradient × input: how much each input token raised (or, below zero, lowered) the log-odds of "
     "the token that was written.",
 }
 
@@ -51,9 +51,8 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
         "head": head - 1,
         "note": note,
     }
-    source = "" if look.source is None else _sentence(look.source.tokens)
-    target = _sentence(look.target.tokens)
-    return _fill(HEADINGS.get(what, "Attention"), source, target, data, blocks)
+    source = "" if look.source is None else look.source.text
+    return _fill(HEADINGS.get(what, "Attention"), source, look.target.text, data, blocks)
 
 
 def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
@@ -86,10 +85,6 @@ def _part(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _sentence(tokens: Any) -> str:
-    return "".join(token.text for token in tokens).strip()
 
 
 def _describe(panel: Panel, what: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from headwise.look.panels import Floats, Panel
 from headwise.nn import causal_mask, sinusoidal_positions
 
 DOTS = 120  # an inch, in a PNG
-LONGEST_SIDE = 60.0  # inches: 7,200 dots, beyond which viewers give up
+MOST_DOTS = 5500  # along a side, beyond which viewers become slow
+LONGEST_SIDE = 60.0  # inches
 CELL = 0.2  # inches of a cell whose token is written beside it
 SMALLEST_CELL = 0.13  # … in small letters; below this the tokens are left out
 LABEL = 0.085  # inches of a character of a token, about
@@ -82,7 +83,8 @@ def _draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) -
         figure = Figure(facecolor="white")
         fill(figure)
         metadata = {"Date": None} if kind == "svg" else None  # equal input gives an equal file
-        figure.savefig(content, format=kind, dpi=DOTS, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
+        dots = min(DOTS, MOST_DOTS / max(figure.get_size_inches()))
+        figure.savefig(content, format=kind, dpi=dots, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
     write_whole(path, content.getvalue())
 
 
@@ -126,14 +128,14 @@ def _side_by_side(figure: Any, panels: Sequence[Panel]) -> None:
         left += gap
         bottom = height - foot - size.height
         axes = figure.add_axes((left / width, bottom / height, size.width / width, size.height / height))
-        image = _matrix(axes, panel, 0, 0)
+        scale = _matrix(axes, panel, 0, 0)
         _write_tokens(axes, panel, size)
         axes.set_title(_full_title(panel), pad=7)
         if numbers and panel.scale != "mask":
             _write_numbers(axes, panel)
         left += size.width
         if panel.scale != "mask":
-            _legend(figure, image, ((left + 0.12) / width, bottom / height, 0.12 / width, size.height / height))
+            _legend(figure, scale, ((left + 0.12) / width, bottom / height, 0.12 / width, size.height / height))
         left += LEGEND
 
 
@@ -169,10 +171,16 @@ def _grid(figure: Any, panels: Sequence[Panel]) -> None:
 
 
 def _matrix(axes: Any, panel: Panel, layer: int, head: int) -> Any:
+    """Draws one matrix and gives its scale of colours."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
     values = panel.values[layer, head]
     limit = _limit(values) if panel.scale != "mask" else 1.7  # a mask in a middle tone
     low, colours = (-limit, "RdBu") if panel.scale == "signed" else (0.0, "Blues")
-    image = axes.imshow(values, aspect="auto", interpolation="none", cmap=colours, vmin=low, vmax=limit)
+    scale = ScalarMappable(Normalize(low, limit), colours)
+    # Coloured before it is enlarged: bytes are enlarged several times faster than numbers.
+    axes.imshow(scale.to_rgba(values, bytes=True), aspect="auto", interpolation="none")
     for side in axes.spines.values():
         side.set_visible(True)
         side.set_color("#b8bec9")
@@ -182,7 +190,7 @@ def _matrix(axes: Any, panel: Panel, layer: int, head: int) -> Any:
         axes.set_yticks(np.arange(0.5, values.shape[0] - 1), minor=True)
         axes.grid(which="minor", color="white", linewidth=1.0)
         axes.tick_params(which="minor", size=0)
-    return image
+    return scale
 
 
 def _limit(values: Floats) -> float:
@@ -231,8 +239,8 @@ def _write_numbers(axes: Any, panel: Panel) -> None:
             axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=6.5)
 
 
-def _legend(figure: Any, image: Any, box: tuple[float, float, float, float]) -> None:
-    bar = figure.colorbar(image, cax=figure.add_axes(box))
+def _legend(figure: Any, scale: Any, box: tuple[float, float, float, float]) -> None:
+    bar = figure.colorbar(scale, cax=figure.add_axes(box))
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=7)
 

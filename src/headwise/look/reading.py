@@ -150,11 +150,12 @@ class Reading:
 
     tokens: Sequence[Token]
     groups: Sequence[Sequence[int]]
+    text: str = ""  # the whole, as the tokenizer spells it
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, ids: Sequence[int]) -> Reading:
         tokens = read_tokens(tokenizer, ids)
-        return cls(tokens, word_groups(tokens, every=tokenizer.kind == "word"))
+        return cls(tokens, word_groups(tokens, every=tokenizer.kind == "word"), tokenizer.decode(ids).strip())
 
     @property
     def labels(self) -> list[str]:

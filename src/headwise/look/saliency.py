@@ -1,7 +1,8 @@
 """Gradient × input: how much each input token moved the model towards each token that it wrote.
 
-A first-order answer: the log-probability of a token would change by about the negative of its saliency if the input
-token's embedding were taken away. Unlike attention weights it counts every way through the network, and has a sign.
+A first-order answer: scaling an input token's embedding by 1 + ε changes the log-odds of the written token by ε times
+its saliency. Unlike attention weights it counts every way through the network, and has a sign. Log-odds, log p/(1 - p),
+rather than log p: where a model is sure, log p is flat and all its slopes vanish.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def gradient_times_input(entrance: nn.Module, logits: Callable[[], Tensor], writ
     hook = entrance.register_forward_pre_hook(take_hold)
     try:
         with torch.enable_grad():
-            scores = logits().log_softmax(dim=-1).gather(1, written[:, None])[:, 0]  # (T,)
+            scores = log_odds(logits(), written)  # (T,)
     finally:
         hook.remove()
     rows = []
@@ -39,3 +40,10 @@ def gradient_times_input(entrance: nn.Module, logits: Callable[[], Tensor], writ
         rows.append((gradient * found[0]).sum(dim=-1)[0].detach())  # (S,)
     result: Floats = torch.stack(rows).float().cpu().numpy().astype(np.float32)
     return result
+
+
+def log_odds(logits: Tensor, written: Tensor) -> Tensor:
+    """log p/(1 - p) of the written token at each step, (T, V), (T,) -> (T,): its logit against all others together."""
+    own = written[:, None]
+    others = logits.scatter(1, own, float("-inf")).logsumexp(dim=-1)
+    return logits.gather(1, own)[:, 0] - others

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import tokenizers
+from tokenizers import models
 
 from headwise.config import schema
 from headwise.errors import DataError, ModelError, WorkFailed
@@ -69,6 +70,12 @@ class Tokenizer:
                 raise ModelError(
                     f"{path}: id {number} is {inner.id_to_token(number)!r}, but Headwise needs {name!r} there"
                 )
+        # A file from elsewhere may ask for what would make ids depend on the batch, on chance, or on a user's `</s>`.
+        inner.no_padding()
+        inner.no_truncation()
+        inner.encode_special_tokens = True
+        if isinstance(inner.model, models.BPE):
+            inner.model.dropout = None
         return cls(inner)
 
     def save(self, path: str | Path) -> None:

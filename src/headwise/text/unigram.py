@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 CANDIDATES = 10  # candidate pieces for each piece wanted
 KEPT = 0.6  # share of the pieces that a round keeps
 ROUNDS_OF_EM = 2  # between removals
-MOST_WORDS = 300_000  # different words that are looked at, the most frequent ones
+MOST_WORDS = 100_000  # different words that are looked at, the most frequent ones
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # of the rolling hash, odd and without structure
 
 

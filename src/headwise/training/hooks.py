@@ -33,12 +33,11 @@ class Log(Hook):
         self.size = 0
         self.last: Update | None = None
         self.sums = {"loss": 0.0, "log_loss": 0.0, "tokens": 0, "positions": 0}
-        self.since = (0, 0.0)  # tokens and seconds at the last record
+        self.took = 0.0  # seconds of the updates since the last record
 
     def begin(self, trainer: Trainer) -> None:
         self.path.touch()
         os.truncate(self.path, self.size)  # a killed run may have logged more than it saved
-        self.since = (trainer.tokens, trainer.elapsed())
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
         if not update.skipped:
@@ -47,6 +46,7 @@ class Log(Hook):
             self.sums["tokens"] += update.tokens
             self.sums["positions"] += update.positions
         self.last = update
+        self.took += trainer.took
         # Not at an interruption: the log must not show where a run was interrupted.
         if trainer.step % self.every == 0 or trainer.ended:
             self._record(trainer, update)
@@ -68,10 +68,10 @@ class Log(Hook):
             }
         )  # fmt: skip
         self.sums = dict.fromkeys(self.sums, 0)
-        seconds, (before, then) = trainer.elapsed(), self.since
-        speed = (trainer.tokens - before) / max(seconds - then, 1e-9)
-        self.since = (trainer.tokens, seconds)
-        _append(self.times, {"step": trainer.step, "seconds": round(seconds, 3), "tokens_per_second": round(speed, 1)})
+        speed = tokens / max(self.took, 1e-9)
+        self.took = 0.0
+        times = {"step": trainer.step, "seconds": round(trainer.elapsed(), 3), "tokens_per_second": round(speed, 1)}
+        _append(self.times, times)
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] in _COMPUTED:

@@ -61,6 +61,7 @@ class Trainer:
     seconds: float = 0.0  # spent before this process took over
     stop: str | None = None  # why the run ends: steps, epochs, minutes, patience, a signal's name
     started: float = field(default_factory=time.monotonic)
+    took: float = 0.0  # seconds of the last update, the wait for its batch included, hooks not
 
     def run(self, batches: Iterable[tuple[Batch | LanguageBatch, Cursor]]) -> str:
         """Trains until the budget is used up or something asks to stop; returns the reason."""
@@ -70,16 +71,19 @@ class Trainer:
             hook.begin(self)
         self._check_budget()
         if self.stop is None:
+            asked = time.monotonic()
             for batch, after in batches:
-                self._take(batch, after)
+                self._take(batch, after, asked)
                 if self.stop is not None:
                     break
+                asked = time.monotonic()
         for hook in self.hooks:
             hook.end(self)
         return self.stop or "epochs"
 
-    def _take(self, batch: Batch | LanguageBatch, after: Cursor) -> None:
+    def _take(self, batch: Batch | LanguageBatch, after: Cursor, asked: float) -> None:
         update = self.updater(batch, self.schedule(self.step + 1))
+        self.took = time.monotonic() - asked
         self.step += 1
         self.cursor = after
         self.tokens += 0 if update.skipped else update.tokens

@@ -6,7 +6,10 @@ the files that config.json lists; it names the hash of the weights that it was m
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headwise.bundle.files import Bundle, open_bundle
@@ -37,12 +40,24 @@ def kept_export(bundle: Bundle, tokenizers: TokenizerPair, precision: str = PREC
             return place
     for place in places:
         try:
-            ctranslate2.export(bundle, tokenizers, place, precision)
+            with _alone(place):
+                if not ctranslate2.is_current(bundle, place, precision):
+                    ctranslate2.export(bundle, tokenizers, place, precision)
         except (WorkFailed, OSError):
             continue
         return place
     tried = " or ".join(map(str, places))
     raise WorkFailed(f"could not write an export for the fast engine to {tried}; use --engine torch")
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Of several processes that need the same export, the first makes it and the others wait."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with open(place.with_name(f".{place.name}.lock"), "w") as lock:
+        with suppress(OSError):  # a file system without locks: the last one wins
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _may_replace(output: Path) -> bool:

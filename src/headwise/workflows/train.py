@@ -14,7 +14,7 @@ from torch import nn
 from headwise import __version__
 from headwise.bundle.averaging import average_weights
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, remove_leftovers
-from headwise.bundle.files import open_bundle
+from headwise.bundle.files import copy_files, open_bundle, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
 from headwise.config.load import absolute_paths
 from headwise.config.presets import resolve_architecture
@@ -203,9 +203,7 @@ class _Training:
         """A checkpoint's model becomes RUN/model."""
         if self.directory.model.is_dir() and _same(source, self.directory.model):
             return
-        bundle = open_bundle(source, verify=False)
-        weights = named_weights(load_model(bundle))
-        self._save_model(self.directory.model, weights, bundle.card)
+        write_directory(self.directory.model, lambda new: copy_files(source, new))
 
     def _end(self, trainer: Trainer, validate: Validate, save: Save, best: dict[str, Any]) -> dict[str, Any]:
         """Averages, if asked to, and writes what is known of the result into the card of RUN/model."""

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.config import schema
-from headwise.data import batching
+from headwise.data import plan as planning
 from headwise.data.batch import Batch
-from headwise.data.batching import Cursor, PairBatches, Planner, walk
+from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.plan import Planner
 from headwise.data.store import Store
 from headwise.errors import DataError
 from headwise.text.corpus import read_lines
@@ -62,7 +63,7 @@ def test_batches_do_not_come_by_length() -> None:
 
 
 def test_pools_bound_what_is_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "POOL", 64)
+    monkeypatch.setattr(planning, "POOL", 64)
     source = np.random.default_rng(0).integers(1, 30, 500)
     plan = Planner(source, source, 100, seed=1).plan(0)
     rows = [plan.rows(index) for index in range(len(plan))]

@@ -87,13 +87,18 @@ def test_looking_at_a_model_in_training_sees_no_dropout(model: Transformer, toke
         assert np.array_equal(weights, busy.attention[kind])
 
 
-def test_chances_are_the_probabilities_of_what_was_written(seen: Look, model: Transformer, tokenizers: TokenizerPair) -> None:
+def test_chances_are_the_probabilities_of_what_was_written(
+    seen: Look, model: Transformer, tokenizers: TokenizerPair
+) -> None:
     source = torch.tensor([[*tokenizers.source.encode("the animal was too tired"), EOS]])
     ids = tokenizers.target.encode("两只狗 tired")
     with torch.no_grad():
         expected = model(source, torch.tensor([[BOS, *ids]]))[0].softmax(dim=-1)
     np.testing.assert_allclose(seen.steps.chances, expected[range(len(ids) + 1), [*ids, EOS]], rtol=1e-4)
-    assert all(row[0][1] == pytest.approx(float(best)) for row, best in zip(seen.steps.candidates, expected.max(-1)[0], strict=True))
+    assert all(
+        row[0][1] == pytest.approx(float(best))
+        for row, best in zip(seen.steps.candidates, expected.max(-1)[0], strict=True)
+    )
 
 
 def test_merged_pieces_keep_rows_that_sum_to_one_and_what_is_masked(seen: Look) -> None:

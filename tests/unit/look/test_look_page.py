@@ -78,12 +78,20 @@ def test_the_page_asks_the_network_for_nothing(seen: Look) -> None:
     assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest", text)
 
 
-HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!--", '"&quot;', "]]>", "\u2028", "{{script}}"]
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<!--",
+    '"&quot;',
+    "]]>",
+    "\u2028",
+    "{{script}}",
+]
 
 
 def test_tokens_cannot_break_out_of_the_page(seen: Look) -> None:
     tokens = [Token(text, text) for text in HOSTILE] + list(seen.target.tokens[len(HOSTILE) :])
-    hostile = Reading(tokens[: len(seen.target.tokens)], seen.target.groups)
+    hostile = Reading(tokens[: len(seen.target.tokens)], seen.target.groups, "".join(HOSTILE))
     look = replace(seen, source=replace(hostile, tokens=tokens), target=hostile, output=hostile)
     panels = [replace(panel, rows=hostile.labels, columns=hostile.labels) for panel in seen.panels()]
     changed = page(look, panels, "attention")

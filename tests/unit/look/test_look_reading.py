@@ -30,7 +30,9 @@ def test_the_bytes_of_a_character_show_the_character_numbered(tokenizers: Tokeni
 
 
 def test_a_broken_byte_is_shown_as_a_byte(tokenizers: TokenizerPair) -> None:
-    euro = [number for number in tokenizers.source.encode("€") if tokenizers.source.pieces([number])[0].startswith("<0x")]
+    euro = [
+        number for number in tokenizers.source.encode("€") if tokenizers.source.pieces([number])[0].startswith("<0x")
+    ]
     assert [token.label for token in read_tokens(tokenizers.source, euro[:2])] == ["<0xE2>", "<0x82>"]
 
 
@@ -65,6 +67,12 @@ def test_in_a_script_without_spaces_each_token_is_a_word(tokenizers: TokenizerPa
     assert reading.words[-2:] == ["street", "⟨end⟩"]
     assert "".join(reading.words[:-2]) == "两只狗过马路"
     assert len(reading.words) > 4
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char", "byte", "word"])
+def test_the_whole_text_is_spelt_as_it_was_given(kind: str) -> None:
+    tokenizer = Tokenizer.train(["two dogs"] * 300, schema.Tokenizer(kind=kind, size=270))  # type: ignore[arg-type]
+    assert Reading.of(tokenizer, [BOS, *tokenizer.encode("two dogs"), EOS]).text == "two dogs"
 
 
 def test_groups_hold_every_token_once_and_in_order(tokenizers: TokenizerPair) -> None:

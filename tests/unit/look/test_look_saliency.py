@@ -10,7 +10,7 @@ from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 
-def test_saliency_is_the_slope_of_the_log_probability_along_the_embedding(
+def test_saliency_is_the_slope_of_the_log_odds_along_the_embedding(
     seen: Look, model: Transformer, tokenizers: TokenizerPair
 ) -> None:
     """Against finite differences: the embedding of one source token is scaled a little up and down."""
@@ -18,7 +18,7 @@ def test_saliency_is_the_slope_of_the_log_probability_along_the_embedding(
     ids = tokenizers.target.encode("两只狗 tired")
     place, step, little = 2, 1, 1e-2
 
-    def log_probability(factor: float) -> float:
+    def log_odds(factor: float) -> float:
         def scale(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
             changed = inputs[0].clone()
             changed[0, place] *= factor
@@ -30,9 +30,10 @@ def test_saliency_is_the_slope_of_the_log_probability_along_the_embedding(
                 logits = model(source, torch.tensor([[BOS, *ids]]))[0].double()
         finally:
             hook.remove()
-        return float(logits.log_softmax(dim=-1)[step, ids[step]])
+        chance = logits.softmax(dim=-1)[step, ids[step]]
+        return float((chance / (1 - chance)).log())
 
-    slope = (log_probability(1 + little) - log_probability(1 - little)) / (2 * little)
+    slope = (log_odds(1 + little) - log_odds(1 - little)) / (2 * little)
     assert seen.saliency.shape == (len(ids) + 1, source.size(1))
     assert seen.saliency[step, place] == pytest.approx(slope, abs=2e-3)
 

@@ -209,6 +209,20 @@ def test_a_tokenizer_with_other_special_tokens_is_refused(tmp_path: Path) -> Non
         Tokenizer.load(tmp_path / "t.json")
 
 
+def test_a_file_from_elsewhere_cannot_pad_cut_draw_or_read_special_tokens_in_text(tmp_path: Path) -> None:
+    trained("bpe").save(tmp_path / "t.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
+    theirs.add_special_tokens(["<s>", "</s>"])
+    theirs.enable_padding(length=50)
+    theirs.enable_truncation(4)
+    theirs.model.dropout = 0.9
+    theirs.save(str(tmp_path / "t.json"))
+    loaded = Tokenizer.load(tmp_path / "t.json")
+    for text in ("the old dog sees a small bird", "</s>"):
+        assert loaded.encode(text) == trained("bpe").encode(text)
+        assert loaded.decode(loaded.encode(text)) == text
+
+
 def test_a_full_disk_leaves_the_old_file_and_no_part_of_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

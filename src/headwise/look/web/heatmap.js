@@ -97,7 +97,7 @@ class Heatmap {
     const roomy = (width - labels.left) / Math.max(1, columns.length);
     // Few enough to be read: scroll rather than lose the tokens. Too many: the whole at once, to be enlarged on demand.
     const fit = Math.max(rows.length, columns.length) <= MOST_READ ? Math.max(READABLE, roomy) : roomy >= READABLE ? roomy : width / columns.length;
-    this.cell = Math.max(0.5, Math.min(48, Math.min(28, fit) * this.zoom));
+    this.cell = Math.max(0.5, Math.min(48, Math.min(columns.length <= 12 ? 44 : 28, fit) * this.zoom));
     const labelled = this.cell >= READABLE;
     this.left = labelled ? labels.left : 0;
     this.top = labelled ? labels.top : 0;

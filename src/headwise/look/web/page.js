@@ -9,6 +9,13 @@ function panelInView() {
   return panelByName.get(state.view === STEP_VIEW ? look.steps.cross || look.steps.self : state.view);
 }
 
+// Weights are opened in the background: what comes back after the reader has moved on is not drawn.
+function moment() {
+  const key = () => [state.view, state.layer, state.head, state.row, state.preview, state.step].join();
+  const then = key();
+  return { passed: () => key() !== then };
+}
+
 function make(tag, className, text) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -125,8 +132,9 @@ async function showRow() {
   const panel = panelInView();
   if (state.view === STEP_VIEW || !panel.rows.length || !panel.columns.length) return;
   const row = state.preview === null ? state.row : state.preview;
-  const { layer, head } = state;
-  const values = (await layerOf(panel.name, layer)).row(head, row);
+  const now = moment();
+  const values = (await layerOf(panel.name, state.layer)).row(state.head, row);
+  if (now.passed()) return;
   markRow(row);
   shadeStrip(element("columns"), values, panel.scale);
   showBars(element("top"), mostOf(panel.columns, values), panel.scale);
@@ -148,8 +156,9 @@ function choose(index) {
 // ---- heads and matrix
 
 async function showHeads(panel) {
-  const layer = await layerOf(panel.name, state.layer);
-  if (panel !== panelInView()) return;
+  const { view, layer: number, head } = state;
+  const layer = await layerOf(panel.name, number);
+  if (view !== state.view || number !== state.layer || head !== state.head) return;
   const grid = element("head-grid");
   const width = window.innerWidth < 600 ? 92 : 132;
   const ratio = Math.max(0.5, Math.min(1.6, panel.rows.length / Math.max(1, panel.columns.length)));
@@ -173,8 +182,9 @@ async function showHeads(panel) {
 }
 
 async function showMatrix(panel) {
-  const { layer, head } = state;
+  const { view, layer, head } = state;
   const values = (await layerOf(panel.name, layer)).head(head);
+  if (view !== state.view || layer !== state.layer || head !== state.head) return;
   const limit = panel.scale === "mask" ? 1.4 : largest(values);
   heatmap.show(panel, values, limit);
   const signed = panel.scale === "signed";
@@ -221,6 +231,7 @@ function moveStep(by) {
 async function showStep() {
   const { steps } = look;
   const { step, layer, head } = state;
+  const now = moment();
   element("step").value = step;
   element("step-number").textContent = `${step + 1} of ${steps.read.length}`;
   element("step").setAttribute("aria-valuetext", `step ${step + 1}: writes ${steps.written[step]}`);
@@ -231,8 +242,10 @@ async function showStep() {
   said.append(make("bdi", "piece strong", steps.written[step]), ` with a chance of ${steps.chances[step].toFixed(3)}.`);
   showBars(element("candidates"), steps.candidates[step], "weights");
   const own = (await layerOf(steps.self, layer)).row(head, step);
+  const across = steps.cross && (await layerOf(steps.cross, layer)).row(head, step);
+  if (now.passed()) return;
   shadeStrip(element("step-target"), own, "weights", step + 1);
-  if (steps.cross) shadeStrip(element("step-source"), (await layerOf(steps.cross, layer)).row(head, step), "weights");
+  if (across) shadeStrip(element("step-source"), across, "weights");
   element("stepper").dataset.step = step;
 }
 
@@ -244,6 +257,7 @@ async function show() {
   const panel = panelInView();
   const stepping = state.view === STEP_VIEW;
   showControls(panel);
+  const now = moment();
   element("stepper").hidden = !stepping;
   element("tokens").hidden = stepping;
   element("tokens").querySelector(".strips").hidden = panel.name === "positions"; // numbers: the matrix says it all
@@ -262,6 +276,7 @@ async function show() {
     await showMatrix(panel);
     if (panel.heads.length > 1) await showHeads(panel);
   }
+  if (now.passed()) return;
   document.documentElement.dataset.shown = [state.view, state.layer + 1, state.head + 1, stepping ? state.step : state.row].join(" ");
 }
 

@@ -1,0 +1,79 @@
+"""`headwise demo`: the whole way in one command, on a corpus that is written on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwise.config.load import load_recipe
+from headwise.evaluation.metrics import Score
+from headwise.text.phrasebook import Phrasebook, PhrasePair, write_corpus
+from headwise.training.loop import Hook
+from headwise.workflows.evaluate import Question, evaluate
+from headwise.workflows.look import look_inside
+from headwise.workflows.train import Finished, train
+from headwise.workflows.translate import open_translator
+
+TRAINING_PAIRS, HELD_OUT_PAIRS, SHOWN = 60_000, 500, 5
+# Another seed than the corpus has: sentences that are in none of its files, not even the held-out ones.
+UNSEEN_SEED = 2
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A sentence that the model never saw: the pair of the grammar, and what the model makes of it."""
+
+    pair: PhrasePair
+    translation: str
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo made."""
+
+    corpus: Path
+    finished: Finished
+    scores: list[Score]
+    shown: list[Shown]
+    pictures: list[Path]
+
+
+def demo(
+    output: Path,
+    *,
+    overrides: Sequence[str] = (),
+    hooks: Sequence[Hook] = (),
+    tell: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Demo | Finished:
+    """Writes text, trains, evaluates, translates and draws; a Finished alone is a run that was interrupted."""
+    corpus = output / "corpus"
+    tell(f"writing {TRAINING_PAIRS:,} English-Chinese sentence pairs to {corpus}")
+    files = write_corpus(corpus, train=TRAINING_PAIRS, held_out=HELD_OUT_PAIRS)
+    recipe, base = load_recipe("demo", overrides, data=corpus)
+    finished = train(recipe, base, output / "run", hooks=hooks, tell=tell, progress=progress)
+    if finished.reason.startswith("SIG"):
+        return finished
+    model = str(finished.model)
+    tell(f"translating the {HELD_OUT_PAIRS} held-out test sentences")
+    question = Question(references=[str(files["test.zh"])], model=model, source=str(files["test.en"]))
+    scores = [score for score in evaluate(question).scores if score.name.lower() != "ter"]
+    pairs = _unseen(SHOWN)
+    translations = open_translator(model).translate([pair.english for pair in pairs])
+    shown = [Shown(pair, translation.text) for pair, translation in zip(pairs, translations, strict=True)]
+    return Demo(corpus, finished, scores, shown, _draw(output, model, pairs[0].english))
+
+
+def _unseen(count: int) -> list[PhrasePair]:
+    """Held-out sentences of several shapes, none too long to look at."""
+    pairs = [p for p in Phrasebook(UNSEEN_SEED).pairs(20 * count, held_out=True) if len(p.english.split()) <= 12]
+    return pairs[:count]
+
+
+def _draw(output: Path, model: str, text: str) -> list[Path]:
+    look = look_inside(model, text)
+    pictures = [output / "attention.html", output / "attention.svg"]
+    look.save(pictures[0])
+    look.save(pictures[1], layer=3, head=1)
+    return pictures

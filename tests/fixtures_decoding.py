@@ -1,0 +1,67 @@
+"""Models with random weights whose outputs are of all kinds: some end, some run on, some go round in a loop."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headwise.models.transformer import Transformer
+from headwise.text.tokenizer import EOS
+
+
+def random_model(seed: int, vocab: int = 60, sharpness: float = 2.0, **changes: object) -> Transformer:
+    """`sharpness` spreads the logits, so that rounding does not decide between two tokens."""
+    sizes: dict[str, object] = {
+        "model_dim": 32, "num_heads": 4, "encoder_layers": 1, "decoder_layers": 2, "ff_dim": 64, "tie": "none",
+        "target_vocab": vocab,
+    }  # fmt: skip
+    torch.manual_seed(seed)
+    model = Transformer(source_vocab=vocab, **{**sizes, **changes}).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        model.output.weight.mul_(sharpness)
+        model.output.weight[EOS].mul_(1.75)
+    return model
+
+
+def random_sources(count: int, seed: int, vocab: int = 60, longest: int = 20) -> list[list[int]]:
+    chance = random.Random(seed)
+    return [[chance.randrange(4, vocab) for _ in range(chance.randint(1, longest))] for _ in range(count)]
+
+
+@dataclass
+class WholePast:
+    """A state that remembers tokens only."""
+
+    source: Tensor
+    lengths: Tensor | None
+    beam: int
+    tokens: Tensor
+
+    def reorder(self, indices: Tensor) -> None:
+        rows = indices[:: self.beam].div(self.beam, rounding_mode="floor")
+        self.source, self.tokens = self.source[rows], self.tokens[indices]
+        self.lengths = None if self.lengths is None else self.lengths[rows]
+
+
+class Uncached:
+    """The slow reference: every step computes the whole output so far, by the model's own forward pass."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+
+    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        return source_ids, source_lengths
+
+    def start(self, memory: tuple[Tensor, Tensor | None], beam: int = 1) -> WholePast:
+        source, lengths = memory
+        return WholePast(source, lengths, beam, source.new_zeros(source.size(0) * beam, 0))
+
+    def step(self, state: WholePast, tokens: Tensor) -> Tensor:
+        state.tokens = torch.cat((state.tokens, tokens[:, None]), dim=1)
+        source = state.source.repeat_interleave(state.beam, dim=0)
+        lengths = None if state.lengths is None else state.lengths.repeat_interleave(state.beam)
+        logits: Tensor = self.model(source, state.tokens, lengths)[:, -1]
+        return logits

@@ -1,0 +1,57 @@
+"""The fast cached step, the model's own cached step and the uncached forward pass say the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from headwise.decoding.batching import Sources
+from headwise.decoding.beam import beam_search
+from headwise.decoding.fast_step import FastTransformer
+from headwise.decoding.greedy import greedy_search
+from headwise.decoding.options import SearchOptions
+from fixtures_decoding import Uncached, random_model, random_sources
+
+KINDS = {
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "post-norm with a last norm": {"final_norm": True},
+    "gelu and learned positions": {"activation": "gelu", "positions": "learned", "max_length": 60},
+    "no positions": {"positions": "none"},
+    "tied": {"tie": "all"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.inference_mode()
+def test_fast_step_gives_the_logits_of_the_models_own_step_while_hypotheses_move_and_sentences_leave(kind: str) -> None:
+    model = random_model(1, **KINDS[kind])
+    fast = FastTransformer(model)
+    torch.manual_seed(2)
+    ids, lengths = torch.randint(4, 60, (3, 7)), torch.tensor([7, 4, 6])
+    states = model.start(model.encode(ids, lengths), beam=2), fast.start(fast.encode(ids, lengths), beam=2)
+    rows = 6
+    for step in range(40):  # more than the cache holds at first
+        tokens = torch.randint(4, 60, (rows,))
+        assert_close(fast.step(states[1], tokens), model.step(states[0], tokens), atol=2e-5, rtol=1e-4)
+        if step in (3, 30):
+            indices = torch.tensor([1, 0, 3, 3, 5, 4] if step == 3 else [3, 2, 4, 5])
+            rows = indices.numel()
+            for state in states:
+                state.reorder(indices)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.inference_mode()
+def test_cached_search_finds_what_uncached_search_finds(kind: str) -> None:
+    model = random_model(3, **KINDS[kind])
+    options = SearchOptions(beam=4, n_best=4, max_extra=5)
+    sources = Sources.of(range(30), random_sources(30, seed=4), None, options)
+    slow, fast = beam_search(Uncached(model), sources, options), beam_search(FastTransformer(model), sources, options)
+    assert [[h.tokens for h in found] for found in fast] == [[h.tokens for h in found] for found in slow]
+    assert [h.score for found in fast for h in found] == pytest.approx(
+        [h.score for found in slow for h in found], abs=1e-4
+    )
+    greedy = greedy_search(Uncached(model), sources, options), greedy_search(model, sources, options)
+    assert [h.tokens for h in greedy[0]] == [h.tokens for h in greedy[1]]

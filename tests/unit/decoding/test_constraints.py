@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from fixtures_decoding import random_model, random_sources
+
+from headwise.decoding.constraints import Requirements
+from headwise.decoding.options import Edges, Phrase, Request, SearchOptions
+from headwise.decoding.torch_engine import TorchEngine
+
+A, B = Phrase(((10, 11, 12),)), Phrase(((20,),))
+# 30 begins inside of a word, 31 ends a word; (31,) is a word of its own.
+EDGES = Edges(continues=frozenset({30}), unfinished=frozenset({31, 10}))
+
+
+def test_what_is_needed_counts_down_as_a_phrase_is_said_and_up_when_it_breaks_off() -> None:
+    required = Requirements(Request(phrases=(A, B)))
+    needed = [required.needed(tokens) for tokens in ([], [10], [10, 11], [10, 11, 12], [10, 11, 5], [20, 10, 11, 12])]
+    assert needed == [4, 3, 2, 1, 4, 0]
+
+
+def test_the_next_tokens_begin_a_phrase_or_go_on_with_one() -> None:
+    required = Requirements(Request(phrases=(A, B)))
+    assert required.next_tokens([]) == {10, 20}
+    assert required.next_tokens([5, 10]) == {10, 11, 20}
+    assert required.next_tokens([20, 10, 11, 12]) == set()
+
+
+def test_a_phrase_listed_twice_must_come_twice() -> None:
+    required = Requirements(Request(phrases=(B, B)))
+    assert [required.needed(tokens) for tokens in ([20], [20, 5, 20])] == [1, 0]
+
+
+def test_a_word_that_goes_on_is_another_word() -> None:
+    required = Requirements(Request(phrases=(Phrase(((31,),)),), edges=EDGES))
+    assert [required.needed(tokens) for tokens in ([31], [31, 30], [31, 5], [31, 30, 31])] == [0, 1, 0, 0]
+
+
+def test_a_spelling_inside_of_a_word_does_not_count() -> None:
+    required = Requirements(
+        Request(
+            phrases=(
+                Phrase(
+                    ((5, 6), (30, 6)),
+                ),
+            ),
+            edges=EDGES,
+        )
+    )
+    assert [required.needed(tokens) for tokens in ([30, 6], [7, 30, 6], [31, 30, 6], [31, 5, 6])] == [0, 0, 2, 0]
+
+
+def test_added_tokens_are_judged_as_if_the_whole_were_looked_at() -> None:
+    chance = random.Random(1)
+    required = Requirements(Request(phrases=(A, B, Phrase(((31,), (30, 31)))), edges=EDGES))
+    for _ in range(300):
+        said = [chance.choice([5, 10, 11, 12, 20, 30, 31]) for _ in range(chance.randint(0, 8))]
+        follow = [5, 10, 11, 12, 20, 30, 31]
+        assert required.after_each(said, follow) == [required.needed([*said, token]) for token in follow]
+
+
+def contains(tokens: tuple[int, ...], phrase: tuple[int, ...]) -> int:
+    return sum(tokens[i : i + len(phrase)] == phrase for i in range(len(tokens) - len(phrase) + 1))
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_required_phrases_are_in_every_output_even_of_a_model_that_would_never_say_them(beam: int) -> None:
+    chance = random.Random(beam)
+    sources = random_sources(60, seed=2, longest=6)
+    phrases = [
+        tuple(tuple(chance.choices(range(4, 60), k=chance.randint(1, 4))) for _ in range(chance.randint(0, 4)))
+        for _ in sources
+    ]
+    requests = [Request(phrases=tuple(Phrase((tokens,)) for tokens in wanted)) for wanted in phrases]
+    options = SearchOptions(beam=beam, n_best=beam, max_extra=2)
+    found = TorchEngine(random_model(3)).search(sources, options, requests)
+    for wanted, hypotheses in zip(phrases, found, strict=True):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            assert all(contains(hypothesis.tokens, phrase) >= wanted.count(phrase) for phrase in wanted)
+
+
+def test_prefix_suppression_and_no_repeats_do_not_keep_a_phrase_out() -> None:
+    request = Request(prefix=(40, 41, 42), phrases=(Phrase(((7, 8),)), Phrase(((7, 8),))))
+    options = SearchOptions(beam=2, max_extra=3, suppress=(7,), no_repeat_ngram=2)
+    ((found,),) = TorchEngine(random_model(3)).search([[5, 6]], options, [request])
+    assert found.tokens[:3] == (40, 41, 42)
+    assert contains(found.tokens, (7, 8)) == 2
+
+
+def test_constrained_outputs_are_the_same_alone_and_in_a_batch() -> None:
+    sources = random_sources(20, seed=5, longest=8)
+    requests = [Request(phrases=(A, B) if place % 2 else (B,)) for place in range(20)]
+    engine, options = TorchEngine(random_model(3)), SearchOptions(beam=3, max_extra=4)
+    together = engine.search(sources, options, requests)
+    for place in range(20):
+        ((alone,),) = engine.search([sources[place]], options, [requests[place]])
+        assert any(phrase.spellings[0] == alone.tokens[i : i + 1] for phrase in (B,) for i in range(len(alone.tokens)))
+        assert together[place][0].stopped in ("eos", "length")
+
+
+def test_phrases_that_the_model_would_say_anyway_change_nothing() -> None:
+    engine, options = TorchEngine(random_model(3)), SearchOptions(beam=5, max_extra=8)
+    sources = random_sources(20, seed=6)
+    free = [found for (found,) in engine.search(sources, options)]
+    requests = [Request(phrases=(Phrase((h.tokens[1:3],)),) if len(h.tokens) > 2 else ()) for h in free]
+    held = engine.search(sources, options, requests)
+    same = sum(h.tokens == found.tokens for h, (found,) in zip(free, held, strict=True) if h.stopped == "eos")
+    assert same >= 0.8 * sum(h.stopped == "eos" for h in free)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import headwise as hw
+from headwise.config.schema import Training
+from headwise.data.batch import Batch
+from headwise.text.ragged import Ragged
+from headwise.training.average import MovingAverage
+from headwise.training.optimizers import build_optimizer
+from headwise.training.step import Updater
+
+
+def ragged(generator: torch.Generator, rows: int, vocab: int) -> Ragged:
+    lengths = torch.randint(1, 12, (rows,), generator=generator).numpy()
+    tokens = torch.randint(4, vocab, (int(lengths.sum()),), generator=generator).numpy()
+    return Ragged(tokens, lengths)
+
+
+def batch(rows: int = 40, vocab: int = 50) -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    return Batch.of(ragged(generator, rows, vocab), ragged(generator, rows, vocab))
+
+
+def model(dropout: float = 0.0) -> hw.Transformer:
+    torch.manual_seed(0)
+    return hw.Transformer(
+        source_vocab=50, model_dim=32, num_heads=4, encoder_layers=1, decoder_layers=1, ff_dim=32, dropout=dropout
+    ).train()
+
+
+def updater(network: hw.Transformer, **options: object) -> Updater:
+    settings = Training(optimizer="sgd", learning_rate=1.0)
+    return Updater(network, build_optimizer(settings, network.parameters()), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parts", [2, 4, 7])
+def test_an_update_in_micro_batches_equals_the_update_in_one(parts: int) -> None:
+    one, many = model(), model()
+    whole = updater(one, smoothing=0.1)(batch(), 0.1)
+    split = updater(many, smoothing=0.1, accumulate=parts)(batch(), 0.1)
+    assert split.loss == pytest.approx(whole.loss, abs=1e-6)
+    assert split.tokens == whole.tokens
+    for a, b in zip(one.parameters(), many.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+
+
+def test_the_loss_is_a_mean_over_targets_and_padding_does_not_count() -> None:
+    network, one = model(), batch()
+    update = updater(network, smoothing=0.1)(one, 0.0)
+    network = model()
+    logits = network(one.source, one.target_input, one.source_lengths)
+    total, count = hw.label_smoothed_cross_entropy(logits, one.target_output, 0.1)
+    assert update.loss == pytest.approx((total / count).item(), rel=1e-5)
+    plain, _ = hw.label_smoothed_cross_entropy(logits, one.target_output, 0.0)
+    assert update.log_loss == pytest.approx((plain / count).item(), rel=1e-5)
+    assert update.tokens == count == one.target_lengths.sum()
+
+
+def test_clipping_bounds_the_norm_and_keeps_the_direction() -> None:
+    free, bound = model(), model()
+    before = copy.deepcopy(free.state_dict())
+    norm = updater(free)(batch(), 1.0).norm
+    assert updater(bound, clip_norm=norm / 10)(batch(), 1.0).norm == pytest.approx(norm)
+    for name, value in free.named_parameters():
+        torch.testing.assert_close((bound.get_parameter(name) - before[name]) * 10, value - before[name], atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_no_number_is_not_learned_from(bad: float) -> None:
+    network = model()
+    step = updater(network)
+    before = copy.deepcopy(network.state_dict())
+    handle = network.encoder.layers[0].feed_forward.register_full_backward_hook(lambda m, i, o: (i[0] * bad,))
+    update = step(batch(), 0.1)
+    assert update.skipped
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+    handle.remove()
+    assert not step(batch(), 0.1).skipped
+
+
+def test_moving_average_follows_the_weights_and_gives_them_back() -> None:
+    network = model()
+    average = MovingAverage(network, 0.5)
+    start = network.output.weight.detach().clone()
+    with torch.no_grad():
+        network.output.weight.add_(1.0)
+    average.update(step=10_000)
+    moved = network.output.weight.detach().clone()
+    with average.applied():
+        torch.testing.assert_close(network.output.weight, start + 0.5)
+    assert torch.equal(network.output.weight, moved)
+
+
+def test_two_updates_with_one_seed_are_bit_identical() -> None:
+    results = []
+    for _ in range(2):
+        network = model(dropout=0.3)
+        step = updater(network, smoothing=0.1)
+        torch.manual_seed(9)
+        for _ in range(3):
+            step(batch(), 0.1)
+        results.append(network)
+    for a, b in zip(results[0].parameters(), results[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_batch_gives_no_lengths_when_nothing_is_padded() -> None:
+    flat = Ragged(np.arange(4, 12), np.array([4, 4]))
+    assert Batch.of(flat, flat).inputs[2] is None
+    uneven = Ragged(np.arange(4, 12), np.array([5, 3]))
+    assert Batch.of(uneven, flat).inputs[2] is not None
