@@ -1,8 +1,8 @@
 """Translation speed against peers, in one run, with the same weights in every engine.
 
-    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface] [--sentences 1000]
+    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 2]
 
-1. The torch engine against Hugging Face `generate`: sentences a second, greedy and beam 5, batch 1 and 64.
+1. The torch engine against Hugging Face `generate` and OpenNMT-py: greedy and beam 5, batch 1 and 64.
 2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens with the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
@@ -26,7 +26,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PEERS = {"huggingface": ("transformers==5.22.2", "huggingface_translation.py")}
+# What is installed, and the script that speaks for it. OpenNMT-py asks for an older torch, so its needs are named here.
+PEERS = {
+    "huggingface": (["transformers==5.22.2"], "huggingface_translation.py"),
+    "opennmt": (
+        ["--no-deps", "OpenNMT-py==3.5.1", "configargparse", "pyonmttok==1.38.1", "six", "rapidfuzz", "pyahocorasick"],
+        "opennmt_translation.py",
+    ),
+}
+COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
 HERE = Path(__file__).parent
 
@@ -60,7 +68,7 @@ def environment(folder: Path, peer: str) -> Path:
         venv.create(folder / peer, with_pip=True)
         site = next((folder / peer / "lib").glob("python*/site-packages"))
         (site / "torch_of_the_benchmark.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", PEERS[peer][0]], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS[peer][0]], check=True)
     return python
 
 
@@ -175,7 +183,7 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
 def cold_start(arguments: argparse.Namespace, lines: Lines) -> dict[str, float]:
     ours = [str(Path(sys.executable).parent / "headwise"), "translate", "--model", arguments.model, lines[0]]
     commands: dict[str, list[Any]] = {"headwise": ours}
-    for peer in arguments.peers:
+    for peer in set(COLD).intersection(arguments.peers):
         script = HERE / "peers" / PEERS[peer][1]
         commands[peer] = [environment(arguments.environments, peer), script, "--cold", arguments.model, lines[0]]
     seconds: dict[str, float] = {}

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.lm import LanguageModel
     from headwise.models.transformer import Transformer
+    from headwise.workflows.load import load
 
 __version__ = "0.1.0"
-__all__ = ["HeadwiseError", "LanguageModel", "Transformer", "label_smoothed_cross_entropy", "nn"]
+__all__ = ["HeadwiseError", "LanguageModel", "Transformer", "label_smoothed_cross_entropy", "load", "nn"]
 
 # A public name and where it lives; an empty attribute means the module itself.
 _LAZY = {
@@ -25,6 +26,7 @@ _LAZY = {
     "Transformer": ("headwise.models.transformer", "Transformer"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
+    "load": ("headwise.workflows.load", "load"),
 }
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.errors import ShapeError
+from headwise.models.registry import Model
 
 # Rows of logits held at a time by `projected_cross_entropy`: with 8,000 classes 8 MB, which stays near the cache.
 _CHUNK_NUMBERS = 2_000_000
@@ -24,11 +25,10 @@ class BatchLoss:
     count: int
 
 
-def batch_loss(model: nn.Module, batch: Batch | LanguageBatch, smoothing: float = 0.0, pad: int = 0) -> BatchLoss:
+def batch_loss(model: Model, batch: Batch | LanguageBatch, smoothing: float = 0.0, pad: int = 0) -> BatchLoss:
     """A batch through a model that has `states` and an output matrix."""
-    states = model.states(*batch.inputs)  # type: ignore[operator]
-    weight = model.output.weight  # type: ignore[union-attr]
-    total, log_loss, count = _project_and_sum(states, weight, batch.targets, smoothing, pad)  # type: ignore[arg-type]
+    states = model.states(*batch.inputs)
+    total, log_loss, count = _project_and_sum(states, model.output.weight, batch.targets, smoothing, pad)
     return BatchLoss(total, log_loss, count)
 
 
@@ -40,7 +40,9 @@ def label_smoothed_cross_entropy(
     logits (…, V), targets (…); targets equal to `ignore` (padding) do not count. Returns (sum, count).
     """
     if logits.shape[:-1] != targets.shape:
-        raise ShapeError(f"logits {tuple(logits.shape)} need targets {tuple(logits.shape[:-1])}, not {tuple(targets.shape)}")
+        raise ShapeError(
+            f"logits {tuple(logits.shape)} need targets {tuple(logits.shape[:-1])}, not {tuple(targets.shape)}"
+        )
     log_probs = logits.log_softmax(dim=-1)
     counted = targets != ignore
     picked = log_probs.gather(-1, targets.masked_fill(~counted, 0)[..., None]).squeeze(-1)
@@ -64,12 +66,14 @@ def _project_and_sum(
     states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, ignore: int
 ) -> tuple[Tensor, Tensor, int]:
     if states.shape[:-1] != targets.shape:
-        raise ShapeError(f"states {tuple(states.shape)} need targets {tuple(states.shape[:-1])}, not {tuple(targets.shape)}")
+        raise ShapeError(
+            f"states {tuple(states.shape)} need targets {tuple(states.shape[:-1])}, not {tuple(targets.shape)}"
+        )
     rows, wanted = states.flatten(0, -2), targets.flatten()
     counted = (wanted != ignore).nonzero().squeeze(1)
     if counted.numel() < wanted.numel():
         rows, wanted = rows[counted], wanted[counted]
-    total, log_loss = _ProjectedLoss.apply(rows, weight, wanted, smoothing)
+    total, log_loss = _ProjectedLoss.apply(rows, weight, wanted, smoothing)  # type: ignore[no-untyped-call]
     return total, log_loss, counted.numel()
 
 
@@ -78,7 +82,9 @@ class _ProjectedLoss(torch.autograd.Function):
     def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         classes = weight.size(0)
         # float64 where it is free: the sum of many chunks then does not depend on how many there are.
-        total = torch.zeros(2, dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device)
+        total = torch.zeros(
+            2, dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device
+        )
         need_states, need_weight = ctx.needs_input_grad[:2]
         grad_states = torch.empty_like(states) if need_states else None
         grad_weight = torch.zeros_like(weight) if need_weight else None

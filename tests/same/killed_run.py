@@ -21,7 +21,9 @@ from headwise.workflows.train import train
 def saving(run: Path) -> bool:
     """A save is under way: its unfinished directory is there."""
     folders = [run, run / "checkpoints"]
-    return any(entry.name.startswith(".") and ".new-" in entry.name for f in folders if f.is_dir() for entry in f.iterdir())
+    return any(
+        entry.name.startswith(".") and ".new-" in entry.name for f in folders if f.is_dir() for entry in f.iterdir()
+    )
 
 
 def start(recipe: str, output: Path) -> int:

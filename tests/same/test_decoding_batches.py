@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 
 import pytest
+from fixtures_decoding import random_model, random_sources
 
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
-from fixtures_decoding import random_model, random_sources
 
 WAYS = {
     "greedy": SearchOptions(beam=1, max_extra=8),
@@ -43,7 +43,7 @@ def test_sentences_with_and_without_requests_do_not_disturb_each_other() -> None
     mixed, free = engine.search(sources, options, requests), engine.search(sources, options)
     for place, (found,) in enumerate(mixed):
         if place % 3:
-            assert found == pytest.approx(free[place][0]) or found.tokens == free[place][0].tokens
+            assert found.tokens == free[place][0].tokens
         else:
             assert found.tokens[:3] == (7, 8, 9)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from fixtures_decoding import Uncached, random_model, random_sources
 from torch.testing import assert_close
 
 from headwise.decoding.batching import Sources
@@ -11,7 +12,6 @@ from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.options import SearchOptions
-from fixtures_decoding import Uncached, random_model, random_sources
 
 KINDS = {
     "paper": {},

@@ -14,7 +14,14 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 def make(norm: str = "post", positions: str = "sinusoidal") -> hw.Transformer:
     torch.manual_seed(0)
     return hw.Transformer(
-        source_vocab=40, model_dim=32, num_heads=4, encoder_layers=2, decoder_layers=3, ff_dim=48, norm=norm, positions=positions
+        source_vocab=40,
+        model_dim=32,
+        num_heads=4,
+        encoder_layers=2,
+        decoder_layers=3,
+        ff_dim=48,
+        norm=norm,
+        positions=positions,
     ).eval()
 
 
@@ -49,7 +56,9 @@ def test_cache_follows_arbitrary_reorders_of_rows() -> None:
     rows, prefix = torch.arange(5), torch.empty(5, 0, dtype=torch.long)
     for t in range(12):
         if t % 3 == 2:
-            pick = torch.randint(0, len(rows), (int(torch.randint(1, 8, (), generator=generator)),), generator=generator)
+            pick = torch.randint(
+                0, len(rows), (int(torch.randint(1, 8, (), generator=generator)),), generator=generator
+            )
             state.reorder(pick)
             rows, prefix = rows[pick], prefix[pick]
         tokens = target[rows, t]
@@ -62,7 +71,7 @@ def test_cache_follows_arbitrary_reorders_of_rows() -> None:
 @torch.no_grad()
 def test_hypotheses_that_share_a_sentence_equal_hypotheses_with_their_own() -> None:
     model = make()
-    source, target, lengths = draw()
+    source, _, lengths = draw()
     beam, generator = 3, torch.Generator().manual_seed(3)
     shared = model.start(model.encode(source, lengths), beam=beam)
     rows = torch.arange(5).repeat_interleave(beam)
@@ -73,7 +82,9 @@ def test_hypotheses_that_share_a_sentence_equal_hypotheses_with_their_own() -> N
         sentences = torch.arange(tokens.numel() // beam)
         if t == 4:  # two sentences are finished and leave
             sentences = torch.tensor([0, 2, 3])
-        order = (sentences[:, None] * beam + torch.randint(0, beam, (len(sentences), beam), generator=generator)).flatten()
+        order = (
+            sentences[:, None] * beam + torch.randint(0, beam, (len(sentences), beam), generator=generator)
+        ).flatten()
         shared.reorder(order)
         own.reorder(order)
         tokens = torch.randint(0, 40, (order.numel(),), generator=generator)

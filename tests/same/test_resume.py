@@ -71,7 +71,12 @@ def digest(path: Path) -> str:
 def result(output: Path) -> dict[str, str]:
     """Weights, optimizer, averages and generators of the last checkpoint, the published weights, and the log."""
     last = max((output / "checkpoints").glob("step-*"))
-    files = (last / "training.safetensors", last / "model/model.safetensors", output / "model/model.safetensors", output / "log.jsonl")
+    files = (
+        last / "training.safetensors",
+        last / "model/model.safetensors",
+        output / "model/model.safetensors",
+        output / "log.jsonl",
+    )
     return {path.name + str(index): digest(path) for index, path in enumerate(files)}
 
 
@@ -105,7 +110,9 @@ def test_a_run_killed_a_hundred_times_ends_bit_identical(recipe: Path, tmp_path:
     assert result(tmp_path / "killed") == result(tmp_path / "alone")
 
 
-def test_the_same_recipe_and_seed_twice_give_identical_weights_and_another_seed_does_not(recipe: Path, tmp_path: Path) -> None:
+def test_the_same_recipe_and_seed_twice_give_identical_weights_and_another_seed_does_not(
+    recipe: Path, tmp_path: Path
+) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(recipe, tmp_path / name, "training.steps=10", f"training.seed={seed}")
     assert result(tmp_path / "a") == result(tmp_path / "b")
@@ -128,7 +135,9 @@ class StopAt(Hook):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_polite_signal_saves_and_the_same_command_goes_on_exactly(recipe: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_polite_signal_saves_and_the_same_command_goes_on_exactly(
+    recipe: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     run(recipe, tmp_path / "alone")
     stopped = run(recipe, tmp_path / "stopped", hooks=(StopAt(17, number),))
     assert (stopped.reason, stopped.step) == (number.name, 17)

@@ -49,12 +49,14 @@ def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
     if not isinstance(version, int):
         raise ModelError(f"{path / CONFIG} is not a Headwise model: it has no format version")
     if version > FORMAT_VERSION:
-        raise ModelError(f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise")
+        raise ModelError(
+            f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise"
+        )
     try:
         files = {str(name): str(digest) for name, digest in config["files"].items()}
         bundle = Bundle(
-            path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]), dict(config["decoding"]),
-            read_json(path / CARD), files,
+            path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]),
+            dict(config["decoding"]), read_json(path / CARD), files,
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelError(f"{path / CONFIG} is damaged: {error!r}; take another copy of the model") from error
@@ -70,7 +72,9 @@ def check_files(directory: Path, files: dict[str, str], *, contents: bool = True
         if not (directory / name).is_file():
             raise ModelError(f"{directory} is damaged: {name} is missing; take another copy")
         if contents and file_hash(directory / name) != digest:
-            raise ModelError(f"{directory} is damaged: {name} does not have the hash that was written; take another copy")
+            raise ModelError(
+                f"{directory} is damaged: {name} does not have the hash that was written; take another copy"
+            )
 
 
 def write_config(directory: Path, bundle: Bundle) -> None:
@@ -109,7 +113,9 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
         shutil.rmtree(new, ignore_errors=True)
         if old.exists() and not final.exists():
             os.rename(old, final)
-        raise WorkFailed(f"could not write {final}: {error.strerror or error}; free some space or choose another place") from error
+        raise WorkFailed(
+            f"could not write {final}: {error.strerror or error}; free some space or choose another place"
+        ) from error
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise

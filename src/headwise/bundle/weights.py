@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from headwise.bundle.files import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.errors import HeadwiseError, ModelError
-from headwise.models.registry import build_model
+from headwise.models.registry import Model, build_model
 from headwise.text.tokenizer import TokenizerPair
 
 
@@ -23,7 +23,7 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def save_model(
     directory: Path,
-    model: nn.Module,
+    model: Model,
     tokenizers: TokenizerPair,
     *,
     family: str,
@@ -33,7 +33,7 @@ def save_model(
     weights: dict[str, Tensor] | None = None,
 ) -> None:
     """Writes a model directory, replacing an older one. `weights` (an average, say) stand in for the model's own."""
-    architecture = dict(model.architecture)  # type: ignore[arg-type]
+    architecture = dict(model.architecture)
     bundle = Bundle(directory, family, architecture, languages, decoding or {}, card or {})
 
     def fill(new: Path) -> None:
@@ -45,11 +45,13 @@ def save_model(
     write_directory(directory, fill)
 
 
-def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> nn.Module:
+def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Model:
     """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares."""
     try:
         with torch.device("meta"):
-            sizes = {name: tuple(p.shape) for name, p in build_model(bundle.family, bundle.architecture).named_parameters()}
+            sizes = {
+                name: tuple(p.shape) for name, p in build_model(bundle.family, bundle.architecture).named_parameters()
+            }
         weights = load_file(bundle.path / WEIGHTS)
     except (TypeError, SafetensorError, OSError) as error:
         raise ModelError(f"{bundle.path} cannot be loaded: {error}") from error
@@ -57,7 +59,8 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> nn.Module:
     for name in sorted(sizes.keys() | found.keys()):
         if sizes.get(name) != found.get(name):
             raise ModelError(
-                f"{bundle.path / WEIGHTS} does not fit its architecture: {name} should be {sizes.get(name)}, is {found.get(name)}"
+                f"{bundle.path / WEIGHTS} does not fit its architecture: {name} should be {sizes.get(name)}, "
+                f"is {found.get(name)}"
             )
     try:
         with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
@@ -68,7 +71,7 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> nn.Module:
     return model.to(device).eval()
 
 
-def open_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Bundle, nn.Module, TokenizerPair]:
+def open_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Bundle, Model, TokenizerPair]:
     """Everything of a model directory at once."""
     bundle = open_bundle(path)
     return bundle, load_model(bundle, device), TokenizerPair.load(bundle.path)

@@ -10,7 +10,9 @@ import typer
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where everything is written.")] = Path("headwise-demo"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where everything is written.")] = Path(
+        "headwise-demo"
+    ),
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="A.B=C", help="Change a setting of the demo's recipe.")
     ] = None,
@@ -41,7 +43,7 @@ def demo(
     typer.echo(f"\nWhere everything is:\n  corpus    {result.corpus}\n  model     {model}")
     typer.echo("\n".join(f"  picture   {path}" for path in result.pictures))
     typer.echo(
-        f"\nWhat to try next:\n  headwise translate --model {model} \"{example}\"\n"
-        f"  headwise look --model {model} \"{example}\" --output attention.html\n"
+        f'\nWhat to try next:\n  headwise translate --model {model} "{example}"\n'
+        f'  headwise look --model {model} "{example}" --output attention.html\n'
         f"  headwise train --help        (with text of your own)"
     )

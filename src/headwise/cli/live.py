@@ -1,4 +1,4 @@
-"""What a person sees of a training: a live line, a table at each validation, warnings. Plain lines where there is no terminal."""
+"""What a person sees of a training: a live line, a table at each validation, warnings; else plain lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class Live:
         self.bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.bar.stop()
 
     def say(self, line: str, style: str = "") -> None:

@@ -11,7 +11,9 @@ import typer
 
 def train(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A TOML file, or the name of a shipped recipe.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The run's directory. [default: runs/RECIPE]")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The run's directory. [default: runs/RECIPE]")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="A.B=C", help="Change a setting; may be repeated.")
     ] = None,

@@ -137,7 +137,9 @@ def _explain(error: ValidationError, places: dict[str, str], origin: str) -> str
     # A tuple's element number says little; what stands before it is the key.
     location = [str(part) for part in first["loc"] if not isinstance(part, int)]
     key = ".".join(location)
-    place = next((p for k, p in places.items() if key == k or k.startswith(f"{key}.") or key.startswith(f"{k}.")), origin)
+    place = next(
+        (p for k, p in places.items() if key == k or k.startswith(f"{key}.") or key.startswith(f"{k}.")), origin
+    )
     if first["type"] == "extra_forbidden":
         names = _names_at(location[:-1])
         near = difflib.get_close_matches(location[-1], names, n=1, cutoff=0.5)
@@ -152,7 +154,9 @@ def _names_at(sections: list[str]) -> list[str]:
     schema: type[BaseModel] = Recipe
     for section in sections:
         annotation = schema.model_fields[section].annotation
-        candidates = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type) and issubclass(t, BaseModel)]
+        candidates = [
+            t for t in (annotation, *get_args(annotation)) if isinstance(t, type) and issubclass(t, BaseModel)
+        ]
         schema = candidates[0]
     return [field.alias or name for name, field in schema.model_fields.items()]
 

@@ -63,9 +63,9 @@ class Data(Texts):
     )
     fields: Names = Field((), description="column numbers (tsv, from 1) or names (jsonl) of source and target")
     languages: Names = Field((), description="language codes, source then target; one for a language model")
-    validation: Texts = Field(default_factory=Texts, description="held-out text that validation scores")
-    test: Texts = Field(default_factory=Texts, description="test text; only checked for overlap with training")
-    filters: Filters = Field(default_factory=Filters, description="what to drop")
+    validation: Texts = Field(Texts(), description="held-out text that validation scores")
+    test: Texts = Field(Texts(), description="test text; only checked for overlap with training")
+    filters: Filters = Field(Filters(), description="what to drop")
 
 
 class Tokenizer(Section):
@@ -75,8 +75,11 @@ class Tokenizer(Section):
     size: Positive = Field(8000, description="number of tokens; word and char take at most this many")
     shared: bool = Field(True, description="one vocabulary for both languages, or one for each")
     normalisation: Literal["none", "nfc", "nfkc"] = Field("nfc", description="Unicode normalisation before all else")
-    dropout: Fraction = Field(0.0, description="subword regularisation: chance that a merge is left out (bpe), or the "
-                              "share of sampled segmentations (unigram)")
+    dropout: Fraction = Field(
+        0.0,
+        description="subword regularisation: chance that a merge is left out (bpe), or the "
+        "share of sampled segmentations (unigram)",
+    )
     files: Paths = Field((), description="ready tokenizer files instead of training: one shared, or source and target")
 
 
@@ -109,9 +112,13 @@ class Training(Section):
     epochs: Positive | None = Field(None, description="passes over the corpus")
     minutes: Annotated[float, Field(gt=0)] | None = Field(None, description="training time, validation included")
     batch_tokens: Positive = Field(4096, description="tokens an update, the longer side of a batch with its padding")
-    accumulate: Positive = Field(1, description="micro-batches that an update is computed in (same numbers, less memory)")
+    accumulate: Positive = Field(
+        1, description="micro-batches that an update is computed in (same numbers, less memory)"
+    )
     optimizer: Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"] = Field("adam", description="by name")
-    betas: Annotated[tuple[Fraction, Fraction], BeforeValidator(_as_tuple)] = Field((0.9, 0.98), description="Adam's decay rates (the paper's)")
+    betas: Annotated[tuple[Fraction, Fraction], BeforeValidator(_as_tuple)] = Field(
+        (0.9, 0.98), description="Adam's decay rates (the paper's)"
+    )
     epsilon: Annotated[float, Field(gt=0)] = Field(1e-9, description="Adam's and RMSProp's epsilon (the paper's)")
     momentum: Fraction = Field(0.9, description="of the momentum optimizer")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="adamw: decoupled; the others: L2")
@@ -130,14 +137,19 @@ class Training(Section):
     log_every: Positive = Field(50, description="updates between log records")
     keep: Positive = Field(3, description="checkpoints kept besides the best")
     best: Literal["loss", "bleu", "chrf"] = Field("loss", description="which validation score picks the best model")
-    patience: Annotated[int, Field(ge=0)] = Field(0, description="validations without a better score before stopping; 0: never")
+    patience: Annotated[int, Field(ge=0)] = Field(
+        0, description="validations without a better score before stopping; 0: never"
+    )
     validation_sentences: Positive = Field(200, description="sentences decoded for BLEU, chrF and samples")
     seed: Annotated[int, Field(ge=0)] = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 only where the machine is fast at it")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="auto: bf16 only where the machine is fast at it"
+    )
     threads: Annotated[int, Field(ge=0)] = Field(0, description="CPU threads; 0: as many as there are cores")
-    max_bad_updates: Annotated[int, Field(ge=0)] = Field(10, description="updates skipped for a loss or gradient that is "
-                                                         "no number before the run stops")
+    max_bad_updates: Annotated[int, Field(ge=0)] = Field(
+        10, description="updates skipped for a loss or gradient that is no number before the run stops"
+    )
 
 
 class Decoding(Section):
@@ -151,8 +163,8 @@ class Decoding(Section):
 class Recipe(Section):
     """A whole run."""
 
-    data: Data = Field(default_factory=Data, description="the corpus")
-    tokenizer: Tokenizer = Field(default_factory=Tokenizer, description="text to tokens")
-    model: Model = Field(default_factory=Model, description="the architecture")
-    training: Training = Field(default_factory=Training, description="how it learns")
-    decoding: Decoding = Field(default_factory=Decoding, description="how text is produced")
+    data: Data = Field(Data(), description="the corpus")
+    tokenizer: Tokenizer = Field(Tokenizer(), description="text to tokens")
+    model: Model = Field(Model(), description="the architecture")
+    training: Training = Field(Training(), description="how it learns")
+    decoding: Decoding = Field(Decoding(), description="how text is produced")

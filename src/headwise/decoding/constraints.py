@@ -21,12 +21,9 @@ from headwise.decoding.options import Phrase, Request
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import EOS
 
-_MOST_EXTRA = 8
-
-
-def widened(beam: int, sources: Sources) -> int:
-    """A beam with places for hypotheses at different stages of what is required."""
-    return beam + min(_MOST_EXTRA, max(sum(phrase.cost for phrase in r.phrases) for r in sources.requests))
+# Places beside the beam's own, for hypotheses at different stages. The same for every sentence, so that what a sentence
+# becomes does not depend on what the others of its batch require.
+MORE_PLACES = 8
 
 
 class Requirements:
@@ -35,7 +32,9 @@ class Requirements:
     def __init__(self, request: Request) -> None:
         self.phrases, self.edges = request.phrases, request.edges
         self.prefix_length = len(request.prefix)
-        self._spelt = frozenset(token for phrase in self.phrases for s in phrase.spellings for token in s)
+        spellings = [spelling for phrase in self.phrases for spelling in phrase.spellings]
+        self._spelt = frozenset(token for spelling in spellings for token in spelling)
+        self._firsts = frozenset(spelling[0] for spelling in spellings)
 
     def needed(self, tokens: Sequence[int]) -> int:
         """The most further tokens that it takes until every phrase is there; 0 is all are."""
@@ -65,6 +64,9 @@ class Requirements:
         """Phrases that are not there yet, and where the last one that is ends."""
         unmet, at, end = list(self.phrases), 0, 0
         while at < len(tokens) and unmet:
+            if tokens[at] not in self._firsts:
+                at += 1
+                continue
             found = max(
                 ((len(s), phrase) for phrase in unmet for s in phrase.spellings if self._stands(tokens, at, phrase, s)),
                 key=lambda pair: pair[0],
@@ -85,6 +87,8 @@ class Requirements:
         for phrase in unmet:
             for spelling in phrase.spellings:
                 for start in range(max(after, len(tokens) - len(spelling) + 1), len(tokens)):
+                    if tokens[start] != spelling[0]:
+                        continue
                     said = len(tokens) - start
                     if tuple(tokens[start:]) == spelling[:said] and self._may_begin(tokens, start, spelling):
                         needed = cost - phrase.cost + len(spelling) - said

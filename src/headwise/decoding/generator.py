@@ -33,9 +33,11 @@ class Generation:
 class _Writing:
     """One sample while it is written."""
 
-    prompt: list[int]
+    line: list[int]  # tokens since the last line break, those of the prompt included
+    skipped: int  # characters of that line which are the prompt's
     ids: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
+    lines: str = ""  # text of the lines before
     text: str = ""
     stopped: bool = False
 
@@ -85,7 +87,8 @@ class Generator:
         if samples < 1 or max_tokens < 1:
             raise UsageError(f"samples and max_tokens must be at least 1, not {samples} and {max_tokens}")
         ids = self._prompt_ids(prompt)
-        writings = [_Writing(ids) for _ in range(samples)]
+        line = ids[len(ids) - ids[::-1].index(EOS) :]
+        writings = [_Writing(line.copy(), len(self.tokenizer.decode(line))) for _ in range(samples)]
         sampler = Sampler(sampling, np.array([row_key(sampling.seed, ids, i) for i in range(samples)], dtype=np.uint64))
         rows = list(range(samples))
         said = torch.tensor([ids] * samples, device=self.model.output.weight.device)  # (rows, T)
@@ -122,20 +125,15 @@ class Generator:
     def _add(self, writing: _Writing, token: int, log_prob: float, stops: tuple[str, ...]) -> None:
         writing.ids.append(token)
         writing.log_probs.append(log_prob)
-        before = self._text(writing.prompt)
-        writing.text = self._text([*writing.prompt, *writing.ids])[len(before) :]
+        if token == EOS:
+            writing.text += "\n"
+            writing.lines, writing.line, writing.skipped = writing.text, [], 0
+        else:
+            writing.line.append(token)
+            writing.text = writing.lines + self.tokenizer.decode(writing.line)[writing.skipped :]
         ends = [place for stop in stops if (place := writing.text.find(stop)) >= 0]
         if ends:
             writing.text, writing.stopped = writing.text[: min(ends)], True
-
-    def _text(self, ids: Sequence[int]) -> str:
-        lines: list[list[int]] = [[]]
-        for token in ids[1:]:  # the first is the end of sentence before everything
-            if token == EOS:
-                lines.append([])
-            else:
-                lines[-1].append(token)
-        return "\n".join(self.tokenizer.decode_batch(lines))
 
 
 def _choose(logits: Tensor, sampler: Sampler, rows: list[int], step: int, said: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ _CLOSING = "\"'”’»›)\\]}」』）】》〉"
 _OPENING = "\"'“‘„‚«‹(\\[{¿¡「『（【《〈–—\\-"
 _END = re.compile(
     rf"(?P<wide>[。！？｡．‼⁇⁈⁉]+[。！？…{_CLOSING}]*)(?P<gap>\s*)"
-    rf"|(?P<narrow>[.!?…]+(?:[\s\u00a0\u202f]*[»›])?[{_CLOSING}]*)(?P<space>\s+)"
+    rf"|(?P<narrow>[.!?…]+(?:[\s\u00a0\u202f]*[»›])?[{_CLOSING}“]*)(?P<space>\s+)"
     r"|(?P<line>[^\S\n]*\n\s*)"
 )
 _WORD_BEFORE = re.compile(r"[\w.\-’']*$")
@@ -54,7 +54,7 @@ def split_sentences(text: str, language: str | None = None) -> list[Sentence]:
         found.append(Sentence("", text[:start]))
     for match in _END.finditer(text, start):
         stop = match.start() if match["line"] is not None else match.end("wide" if match["wide"] else "narrow")
-        if match["narrow"] is not None and "\n" not in match["space"] and not _ends(text, match, language):
+        if "\n" not in match[0] and not _ends(text, match, language):
             continue
         if stop > start:
             found.append(Sentence(text[start:stop], text[stop : match.end()]))
@@ -93,7 +93,9 @@ def cut_to_fit(text: str, length: Callable[[str], int], longest: int) -> list[Se
 
 
 def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
-    """Whether a . ! ? … with white space after it ends the sentence."""
+    """Whether what looks like the end of a sentence is one."""
+    if match["wide"] is not None:
+        return not (match["wide"][-1] in "」』" and text.startswith("と", match.end()))  # 「…。」と言った: he said "…"
     follows = _BEGINS.match(text, match.end())
     if follows is None or follows[1].islower():
         return False
@@ -105,5 +107,7 @@ def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
         return False  # "am 3. Mai"
     if len(word) == 1 and word.isalpha() and before is not None and before[0].isupper():
         return False  # an initial: "J. Smith"
+    if word.endswith("str") and len(word) > 3:
+        return False  # "Hauptstr. 5"
     known = _KNOWN.get(language or "", _ANY_LANGUAGE)
     return word not in known or word in _OFTEN_LAST

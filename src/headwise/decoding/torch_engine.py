@@ -12,7 +12,7 @@ from torch import nn
 
 from headwise.decoding.batching import Sources, batches
 from headwise.decoding.beam import beam_search
-from headwise.decoding.constraints import ConstrainedSelect, widened
+from headwise.decoding.constraints import MORE_PLACES, ConstrainedSelect
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis, best
@@ -52,7 +52,7 @@ class TorchEngine:
                     results = [[one] for one in greedy_search(model, batch, options)]
                 _put(found, batch, results)
             for batch in self._batches(sources, options, requests, constrained):
-                beam = widened(options.beam, batch)
+                beam = options.beam + MORE_PLACES
                 _put(found, batch, beam_search(model, batch, options, beam, ConstrainedSelect(batch)))
         return found
 

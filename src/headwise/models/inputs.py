@@ -35,7 +35,11 @@ def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
         return
     if lengths.dim() != 1 or lengths.size(0) != ids.size(0):
         raise ShapeError(f"{name} lengths must be ({ids.size(0)},), one a row, not shape {tuple(lengths.shape)}")
-    if lengths.device.type == "cpu" and lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= ids.size(1):
+    if (
+        lengths.device.type == "cpu"
+        and lengths.numel()
+        and not 0 <= int(lengths.min()) <= int(lengths.max()) <= ids.size(1)
+    ):
         raise ShapeError(
             f"{name} lengths must be 0…{ids.size(1)}, but go from {int(lengths.min())} to {int(lengths.max())}"
         )

@@ -23,7 +23,7 @@ class Memory:
 
 @dataclass
 class DecoderState:
-    """Everything that a decoding step needs of the past. Rows are hypotheses; `beam` of them share a source sentence."""
+    """All that a decoding step needs of the past. Rows are hypotheses; `beam` of them share a source sentence."""
 
     cross: list[tuple[Tensor, Tensor]]  # a layer's keys and values of the memory, (sentences, H, S, K)
     allowed: Tensor | None  # (sentences, 1, 1, S)
@@ -45,7 +45,7 @@ class DecoderState:
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder: model(source_ids, target_ids) gives the logits of the next target token at every position."""
+    """Encoder and decoder: model(source_ids, target_ids) gives the logits of the next token at every position."""
 
     def __init__(
         self,
@@ -97,15 +97,23 @@ class Transformer(nn.Module):
         self.decoder = Decoder(spec, decoder_layers, final_norm)
 
     def forward(
-        self, source_ids: Tensor, target_ids: Tensor, source_lengths: Tensor | None = None, target_lengths: Tensor | None = None
+        self,
+        source_ids: Tensor,
+        target_ids: Tensor,
+        source_lengths: Tensor | None = None,
+        target_lengths: Tensor | None = None,
     ) -> Tensor:
         """(B, S), (B, T) -> logits (B, T, V). Position t sees target tokens 0…t and the whole source."""
         return self.project(self.states(source_ids, target_ids, source_lengths, target_lengths))
 
     def states(
-        self, source_ids: Tensor, target_ids: Tensor, source_lengths: Tensor | None = None, target_lengths: Tensor | None = None
+        self,
+        source_ids: Tensor,
+        target_ids: Tensor,
+        source_lengths: Tensor | None = None,
+        target_lengths: Tensor | None = None,
     ) -> Tensor:
-        """What `project` turns into logits: (B, T, D). The training loss starts here, to never hold all logits at once."""
+        """What `project` turns into logits, (B, T, D). The training loss starts here and never holds all logits."""
         check_ids("source", source_ids, source_lengths)
         check_ids("target", target_ids, target_lengths)
         if source_ids.size(0) != target_ids.size(0):

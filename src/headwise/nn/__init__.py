@@ -1,7 +1,7 @@
 """The parts of a Transformer, as tensors in and tensors out.
 
 Axis letters, the same in every file: B batch, S source (or key) length, T target (or query) length, H heads,
-K head size, D model width, F feed-forward width, V vocabulary. Masks are boolean, True = may attend, and are called `allowed`.
+K head size, D model width, F feed-forward width, V vocabulary. Masks are boolean, True = may attend, named `allowed`.
 """
 
 from headwise.nn.attention import AdditiveAttention, MultiHeadAttention, fast_attention, scaled_dot_product_attention

@@ -24,7 +24,7 @@ def scaled_dot_product_attention(
     The reference: every other path is tested against it. Any leading axes; `allowed` broadcasts to (…, T, S). Returns
     the output (…, T, K) and the weights (…, T, S).
     """
-    # If q and k have independent entries of variance 1, q·k has variance d_k; dividing keeps softmax out of its flat ends.
+    # Where q and k have independent entries of variance 1, q·k has variance d_k: large scores would leave softmax flat.
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
     weights = masked_softmax(scores, allowed)
     return weights @ value, weights
@@ -70,7 +70,12 @@ class MultiHeadAttention(nn.Module):
     observer: Callable[[Tensor], None] | None = None
 
     def __init__(
-        self, model_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, rotary: RotaryPositions | None = None
+        self,
+        model_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        rotary: RotaryPositions | None = None,
     ) -> None:
         super().__init__()
         if model_dim < 1 or num_heads < 1 or model_dim % num_heads:
@@ -114,7 +119,7 @@ class MultiHeadAttention(nn.Module):
         if key is value:
             k, v = self.keys_values(key)
             return q, k, v
-        return q, *self._heads(key, 1, 2), *self._heads(value, 2, 3)
+        return q, self._heads(key, 1, 2)[0], self._heads(value, 2, 3)[0]
 
     def queries(self, x: Tensor) -> Tensor:
         return self._heads(x, 0, 1)[0]
@@ -141,8 +146,10 @@ class MultiHeadAttention(nn.Module):
         whole = first == 0 and last == 3
         weight, bias = self.query_key_value.weight, self.query_key_value.bias
         projected = F.linear(x, weight if whole else weight[rows], bias if whole or bias is None else bias[rows])
-        split = projected.unflatten(-1, (last - first, self.num_heads, -1))  # (B, T, kinds, H, K)
-        return split.permute(2, 0, 3, 1, 4).unbind(0)  # kinds × (B, H, T, K)
+        batch, length, _ = x.shape
+        split = projected.view(batch, length, last - first, self.num_heads, -1)  # (B, T, kinds, H, K)
+        heads: tuple[Tensor, ...] = split.permute(2, 0, 3, 1, 4).unbind(0)  # kinds × (B, H, T, K)
+        return heads
 
     @torch.no_grad()
     def _observe(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, causal: bool) -> None:

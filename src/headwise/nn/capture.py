@@ -11,11 +11,13 @@ from headwise.nn.attention import MultiHeadAttention
 
 
 @contextmanager
-def capture_attention(model: nn.Module, select: Callable[[str], bool] = lambda name: True) -> Iterator[dict[str, list[Tensor]]]:
+def capture_attention(
+    model: nn.Module, select: Callable[[str], bool] = lambda name: True
+) -> Iterator[dict[str, list[Tensor]]]:
     """Within the block, every call of an attention adds its weights (B, H, T, S) to the list under its name.
 
     The weights are computed beside the output by the reference function, so outputs are the same bit for bit; outside
-    the block nothing is computed. Names are those of `model.named_modules()`, such as `encoder.layers.0.self_attention`.
+    the block nothing is computed. Names are those of `model.named_modules()`: `encoder.layers.0.self_attention`, ….
     """
     captured: dict[str, list[Tensor]] = {}
     observed = [(n, m) for n, m in model.named_modules() if isinstance(m, MultiHeadAttention) and select(n)]

@@ -56,7 +56,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     if rate == 0.0:
         return x
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        result: Tensor = _BitDropout.apply(x, rate)
+        result: Tensor = _BitDropout.apply(x, rate)  # type: ignore[no-untyped-call]
         return result
     return F.dropout(x, rate)
 

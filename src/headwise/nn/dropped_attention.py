@@ -16,7 +16,7 @@ from headwise.nn.dropout import apply_mask, draw_mask
 
 def dropped_attention(query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, rate: float) -> Tensor:
     """(B, H, T, K), (B, H, S, K), (B, H, S, K) -> (B, H, T, K). `allowed` broadcasts to (B, H, T, S)."""
-    output: Tensor = _DroppedAttention.apply(query, key, value, allowed, rate)
+    output: Tensor = _DroppedAttention.apply(query, key, value, allowed, rate)  # type: ignore[no-untyped-call]
     return output
 
 
@@ -33,13 +33,14 @@ class _DroppedAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         q, k, v, weights, bits = ctx.saved_tensors
-        heads, scale = grads[0].shape[:2], q.size(-1) ** -0.5
+        batch, heads, scale = *grads[0].shape[:2], q.size(-1) ** -0.5
         grad = grads[0].flatten(0, 1)  # (B·H, T, K)
         grad_v = torch.bmm(apply_mask(weights, bits, ctx.threshold, ctx.keep).transpose(1, 2), grad)
         grad_weights = apply_mask(torch.bmm(grad, v.transpose(1, 2)), bits, ctx.threshold, ctx.keep)
         grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype).mul_(scale)
         grad_q, grad_k = torch.bmm(grad_scores, k), torch.bmm(grad_scores.transpose(1, 2), q)
-        return grad_q.unflatten(0, heads), grad_k.unflatten(0, heads), grad_v.unflatten(0, heads), None, None
+        grad_q, grad_k, grad_v = (x.view(batch, heads, *x.shape[1:]) for x in (grad_q, grad_k, grad_v))
+        return grad_q, grad_k, grad_v, None, None
 
 
 def _weights(q: Tensor, k: Tensor, allowed: Tensor | None, heads: torch.Size) -> Tensor:
@@ -49,9 +50,9 @@ def _weights(q: Tensor, k: Tensor, allowed: Tensor | None, heads: torch.Size) ->
         return scores.softmax(dim=-1)
     # Adding the most negative number hides a cell as well as filling it in, and is one quick pass.
     hidden = torch.zeros(allowed.shape, dtype=q.dtype).masked_fill_(~allowed, torch.finfo(q.dtype).min / 2)
-    scores.unflatten(0, heads).add_(hidden)
+    scores.view(*heads, *scores.shape[1:]).add_(hidden)
     weights = scores.softmax(dim=-1)
     some = allowed.any(dim=-1, keepdim=True)  # a row that may attend to nothing is zero
     if not bool(some.all()):
-        weights.unflatten(0, heads).mul_(some)
+        weights.view(*heads, *weights.shape[1:]).mul_(some)
     return weights

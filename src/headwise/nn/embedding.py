@@ -35,4 +35,6 @@ class Embedding(nn.Module):
         if ids.is_floating_point() or ids.dtype == torch.bool:
             return ShapeError(f"token ids must be integers, not {ids.dtype}")
         low, high = int(ids.min()), int(ids.max())
-        return ShapeError(f"token ids must be 0…{self.vocab - 1} (the vocabulary), but there are ids from {low} to {high}")
+        return ShapeError(
+            f"token ids must be 0…{self.vocab - 1} (the vocabulary), but there are ids from {low} to {high}"
+        )

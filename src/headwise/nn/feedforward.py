@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Equation 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position; dropout inside, as in the reference code."""
+    """Equation 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 at each position; dropout inside, as in the reference code."""
 
     def __init__(self, model_dim: int, ff_dim: int, dropout: float = 0.0, activation: str = "relu") -> None:
         super().__init__()

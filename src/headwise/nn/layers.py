@@ -47,7 +47,7 @@ class LayerSpec:
 
 
 class Residual(nn.Module):
-    """The frame of every sub-layer. Post-norm (the paper): LayerNorm(x + Sublayer(x)). Pre-norm: x + Sublayer(LayerNorm(x))."""
+    """The frame of a sub-layer: LayerNorm(x + Sublayer(x)) (post-norm, the paper), or x + Sublayer(LayerNorm(x))."""
 
     def __init__(self, model_dim: int, dropout: float, norm: str) -> None:
         super().__init__()
@@ -56,9 +56,8 @@ class Residual(nn.Module):
         self.pre = norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.pre:
-            return x + self.dropout(sublayer(self.norm(x)))
-        out: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        out: Tensor
+        out = x + self.dropout(sublayer(self.norm(x))) if self.pre else self.norm(x + self.dropout(sublayer(x)))
         return out
 
 

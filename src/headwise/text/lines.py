@@ -11,10 +11,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from headwise.errors import DataError
 from headwise.text.compression import BLOCK_BYTES, StreamDamagedError, unpacked_blocks
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 MAX_LINE_BYTES = 10_000_000
 STANDARD_INPUT = "-"
@@ -44,7 +47,8 @@ def line_blocks(file: str, on_bad: OnBad | None = None) -> Iterator[tuple[int, l
 
 def arriving_lines(on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]]]:
     """`line_blocks` of standard input, plain text, each as soon as its lines are there: to answer line by line."""
-    blocks = iter(lambda: sys.stdin.buffer.read1(BLOCK_BYTES), b"")
+    stream = cast("BufferedReader", sys.stdin.buffer)
+    blocks = iter(lambda: stream.read1(BLOCK_BYTES), b"")
     return _LineReader(shown_name(STANDARD_INPUT), on_bad).blocks(blocks)
 
 

@@ -23,6 +23,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +34,7 @@ from headwise.config import schema
 from headwise.errors import DataError, ModelError, WorkFailed
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
-from headwise.text.vocabulary import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
+from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
 
@@ -156,10 +157,28 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of `ids`; padding and begin and end of sentence are left out, wherever they stand."""
-        return self._inner.decode(_spoken(ids), skip_special_tokens=False)
+        return self.decode_batch([ids])[0]
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
-        return self._inner.decode_batch([_spoken(ids) for ids in sentences], skip_special_tokens=False)
+        spoken = [_spoken(ids) for ids in sentences]
+        texts = self._inner.decode_batch(spoken, skip_special_tokens=False)
+        for place, text in enumerate(texts):
+            if "\ufffd" in text:
+                texts[place] = self._inner.decode(self._with_valid_bytes(spoken[place]), skip_special_tokens=False)
+        return texts
+
+    def _with_valid_bytes(self, ids: list[int]) -> list[int]:
+        """One replacement character for each bad sequence of bytes; the library gives up on the whole run of bytes."""
+        value_of = {token: value for value, piece in enumerate(BYTES) if (token := self._inner.token_to_id(piece))}
+        token_of = {value: token for token, value in value_of.items()}
+        mended: list[int] = []
+        for are_bytes, run in groupby(ids, value_of.__contains__):
+            if are_bytes:
+                raw = bytes(value_of[token] for token in run).decode("utf-8", errors="replace").encode()
+                mended += [token_of[value] for value in raw]
+            else:
+                mended += run
+        return mended
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Each token for a person to read: a space shows as ▁, a byte as <0xE2>. Not meant to be joined: use decode."""

@@ -21,7 +21,7 @@ from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.state import collect_tensors, loop_state
 from headwise.training.step import Update
 
-# Records that say what was computed, not when or how fast: the log of a resumed run equals that of an uninterrupted one.
+# Records of what was computed, not of when or how fast: a resumed run has the same log as an uninterrupted one.
 _COMPUTED = ("train", "validation", "warning", "skipped", "average", "end")
 
 
@@ -85,7 +85,7 @@ class Log(Hook):
 
 
 class StopAtBadNumbers(Hook):
-    """A loss or gradient that is no number was not learned from; says which lines it came from, and stops at too many."""
+    """Says which lines a loss or gradient that is no number came from (it was not learned from); stops at too many."""
 
     def __init__(self, limit: int, place: Callable[[int], tuple[str, int]]) -> None:
         self.limit, self.place, self.count = limit, place, 0
@@ -97,11 +97,18 @@ class StopAtBadNumbers(Hook):
         file, line = self.place(int(batch.lines[0]))
         lines = [self.place(int(number))[1] for number in batch.lines[:20]]
         trainer.emit(
-            {"event": "skipped", "step": trainer.step, "loss": repr(update.loss), "norm": repr(update.norm), "file": file, "lines": lines}
+            {
+                "event": "skipped",
+                "step": trainer.step,
+                "loss": repr(update.loss),
+                "norm": repr(update.norm),
+                "file": file,
+                "lines": lines,
+            }
         )
         if self.count > self.limit:
             raise WorkFailed(
-                f"{self.count} updates had a loss or gradient that is no number; the last batch began at {file}:{line}; "
+                f"{self.count} updates had a loss or gradient that is no number, the last with {file}:{line}; "
                 "lower the learning rate, or look at these lines (headwise check)"
             )
 
@@ -119,7 +126,9 @@ Judge = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
 class Validate(Hook):
     """The loss of held-out text and, with a judge, the scores of real translations; keeps track of the best."""
 
-    def __init__(self, batches: Callable[[], Iterable[Batch | LanguageBatch]], judge: Judge | None, best_by: str) -> None:
+    def __init__(
+        self, batches: Callable[[], Iterable[Batch | LanguageBatch]], judge: Judge | None, best_by: str
+    ) -> None:
         self.batches, self.judge, self.best_by = batches, judge, best_by
         self.best: dict[str, Any] | None = None
         self.without_better = 0
@@ -167,7 +176,7 @@ class Validate(Hook):
 
 
 class Save(Hook):
-    """Checkpoints every `save_every` updates, at a better validation, and at the end; keeps the last ones and the best."""
+    """Checkpoints every `save_every` updates, at a better validation and at the end; keeps the last and the best."""
 
     def __init__(self, folder: Path, save_model: Callable[[Path], None], on_best: Callable[[Path], None]) -> None:
         self.folder, self.save_model, self.on_best = folder, save_model, on_best
@@ -196,7 +205,11 @@ class Save(Hook):
                 raise
             self.retry_at = trainer.step + max(1, trainer.settings.save_every // 10)
             trainer.emit(
-                {"event": "not saved", "step": trainer.step, "message": f"{error}; training goes on and tries again at update {self.retry_at}"}
+                {
+                    "event": "not saved",
+                    "step": trainer.step,
+                    "message": f"{error}; training goes on and tries again at update {self.retry_at}",
+                }
             )
             return
         self.retry_at, self.saved_step = None, trainer.step

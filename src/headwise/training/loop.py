@@ -15,11 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
-
 from headwise.config.schema import Training
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.data.batching import Cursor
+from headwise.models.registry import Model
 from headwise.training.average import MovingAverage
 from headwise.training.schedules import Schedule
 from headwise.training.step import Update, Updater
@@ -48,7 +47,7 @@ class Hook:
 class Trainer:
     """A run in progress."""
 
-    model: nn.Module
+    model: Model
     updater: Updater
     schedule: Schedule
     settings: Training
@@ -74,7 +73,7 @@ class Trainer:
             asked = time.monotonic()
             for batch, after in batches:
                 self._take(batch, after, asked)
-                if self.stop is not None:
+                if self._stopped():
                     break
                 asked = time.monotonic()
         for hook in self.hooks:
@@ -114,6 +113,9 @@ class Trainer:
         if self.settings.minutes:
             shares.append(self.elapsed() / 60 / self.settings.minutes)
         return min(1.0, max(shares))
+
+    def _stopped(self) -> bool:
+        return self.stop is not None
 
     def _check_budget(self) -> None:
         settings = self.settings

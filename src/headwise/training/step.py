@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.losses import batch_loss
+from headwise.models.registry import Model
 from headwise.training.optimizers import set_rate
 
 
@@ -32,7 +33,7 @@ class Updater:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         optimizer: torch.optim.Optimizer,
         *,
         smoothing: float = 0.0,

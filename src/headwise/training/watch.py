@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from headwise.training.loop import Hook, Record, Trainer
@@ -18,7 +19,9 @@ def not_falling(losses: Sequence[float]) -> str | None:
     first, last = _mean(losses[:_RECENT]), _mean(losses[-_RECENT:])
     if last < 0.99 * first:
         return None
-    return f"the loss does not fall ({first:.3f} at first, {last:.3f} now): try another learning rate or a longer warm-up"
+    return (
+        f"the loss does not fall ({first:.3f} at first, {last:.3f} now): try another learning rate or a longer warm-up"
+    )
 
 
 def diverging(losses: Sequence[float]) -> str | None:
@@ -28,7 +31,9 @@ def diverging(losses: Sequence[float]) -> str | None:
     best, last = min(losses[:-2]), min(losses[-2:])
     if last < 1.5 * best or last < best + 1.0:
         return None
-    return f"the loss is diverging ({best:.3f} at best, {last:.3f} now): lower the learning rate or set training.clip_norm"
+    return (
+        f"the loss is diverging ({best:.3f} at best, {last:.3f} now): lower the learning rate or set training.clip_norm"
+    )
 
 
 def overfitting(validations: Sequence[tuple[float, float]]) -> str | None:
@@ -36,7 +41,7 @@ def overfitting(validations: Sequence[tuple[float, float]]) -> str | None:
     if len(validations) < 4:
         return None
     last = validations[-4:]
-    rises = all(b[1] > a[1] for a, b in zip(last, last[1:], strict=False))
+    rises = all(b[1] > a[1] for a, b in pairwise(last))
     if not rises or last[-1][0] >= last[0][0]:
         return None
     return (
@@ -53,8 +58,8 @@ def far_below(validations: Sequence[tuple[float, float]]) -> str | None:
     if validation < training + 2.0:
         return None
     return (
-        f"validation is far below training (log-loss {validation:.2f} against {training:.2f}): is the validation text of "
-        "the same kind, and aligned? (headwise check)"
+        f"validation is far below training (log-loss {validation:.2f} against {training:.2f}): is the validation text "
+        "of the same kind, and aligned? (headwise check)"
     )
 
 

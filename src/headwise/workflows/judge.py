@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from headwise.bundle.files import Bundle
 from headwise.bundle.weights import open_model
 from headwise.config.schema import Recipe
@@ -15,6 +13,7 @@ from headwise.decoding.confidence import fit_calibration
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.decoding.translator import Translator
 from headwise.evaluation.metrics import bleu, chrf
+from headwise.models.registry import Model
 from headwise.text.corpus import expand_paths, read_pairs
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.hooks import Judge
@@ -34,10 +33,11 @@ def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
 
 
 def make_judge(
-    model: nn.Module, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
+    model: Model, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
 ) -> Judge:
     """Decodes the sources greedily: quick enough to do often, and what ranks models is the same for all of them."""
-    bundle = Bundle(Path(), "transformer", dict(model.architecture), recipe.data.languages, recipe.decoding.model_dump())  # type: ignore[arg-type]
+    architecture, languages = dict(model.architecture), recipe.data.languages
+    bundle = Bundle(Path(), "transformer", architecture, languages, recipe.decoding.model_dump())
     translator = Translator(bundle, tokenizers, TorchEngine(model))
     language = recipe.data.languages[-1] if recipe.data.languages else ""
 

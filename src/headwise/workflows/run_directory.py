@@ -1,11 +1,11 @@
 """The directory of a run: what is in it, whose it is, and whether it may be gone on with.
 
-    recipe.toml       the resolved recipe, paths made absolute
-    log.jsonl         what was computed; times.jsonl, when and how fast; events…, the same for TensorBoard
-    cache/            tokenizers and token stores
-    checkpoints/      the last ones and the best
-    model/            the best model so far
-    finished.json     written when the run has come to its end
+recipe.toml       the resolved recipe, paths made absolute
+log.jsonl         what was computed; times.jsonl, when and how fast; events…, the same for TensorBoard
+cache/            tokenizers and token stores
+checkpoints/      the last ones and the best
+model/            the best model so far
+finished.json     written when the run has come to its end
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class RunDirectory:
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path} is a file; give another --output")
         if self.finished.is_file() and not self._extended(recipe):
-            raise UsageError(f"{self.path} holds a finished run; give another --output, or a larger budget to train it further")
+            raise UsageError(
+                f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
+            )
         if resume and not list_checkpoints(self.checkpoints):
             raise UsageError(f"{self.path} holds no checkpoint to resume from; leave out --resume to start there")
         if self.recipe.is_file() and list_checkpoints(self.checkpoints):
@@ -87,8 +89,8 @@ class RunDirectory:
         changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         if changed:
             raise UsageError(
-                f"{self.path} holds a run of another recipe ({', '.join(changed[:4])} differ); give another --output, or "
-                "the same settings to go on with it"
+                f"{self.path} holds a run of another recipe ({', '.join(changed[:4])} differ); give another --output, "
+                "or the same settings to go on with it"
             )
 
     def _extended(self, recipe: Recipe) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from headwise import __version__
 from headwise.bundle.averaging import average_weights
@@ -20,11 +19,12 @@ from headwise.config.load import absolute_paths
 from headwise.config.presets import resolve_architecture
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batching import Batches, PairBatches, walk
+from headwise.data.batching import Batches, Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.stream import BlockBatches
 from headwise.errors import DataError, RecipeError
-from headwise.models.registry import build_model
+from headwise.models.registry import Model, build_model
+from headwise.nn import Dropout, MultiHeadAttention
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.average import MovingAverage
 from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
@@ -112,7 +112,9 @@ class _Training:
         if self.recipe.model.family == "lm":
             return {"vocab": pair.target.size, **architecture}
         if not pair.shared and architecture["tie"] == "all":
-            raise RecipeError("model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'")
+            raise RecipeError(
+                "model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'"
+            )
         return {"source_vocab": pair.source.size, "target_vocab": pair.target.size, **architecture}
 
     def run(self, extra: Sequence[Hook]) -> Finished:
@@ -132,7 +134,7 @@ class _Training:
             smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
             autocast=choose_precision(settings, self.device),
         )  # fmt: skip
-        schedule = build_schedule(settings, self.model.architecture["model_dim"], total)  # type: ignore[index]
+        schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
         self.average = MovingAverage(self.model, settings.ema) if settings.ema else None
         trainer = Trainer(self.model, updater, schedule, settings, hooks, self.average, total)
         self._resume(trainer, save)
@@ -145,17 +147,17 @@ class _Training:
 
     # ---- data
 
-    def _batches(self) -> Batches[Batch] | Batches[LanguageBatch]:
+    def _batches(self) -> Batches[Any]:
         if self.recipe.model.family == "lm":
             return block_batches(self.prepared, self.recipe, self._context())
-        longest = self.model.architecture["max_length"] if _learned(self.model) else None  # type: ignore[index]
+        longest = self.model.architecture["max_length"] if _learned(self.model) else None
         batches = pair_batches(self.prepared, self.recipe, longest=longest)
         if batches.dropped:
             self.tell(f"{batches.dropped} pairs are longer than a batch or the model takes and are left out")
         return batches
 
     def _context(self) -> int:
-        context: int = self.model.architecture["max_length"]  # type: ignore[index]
+        context: int = self.model.architecture["max_length"]
         return min(context, self.recipe.training.batch_tokens)
 
     def _validation_batches(self) -> Iterator[Batch | LanguageBatch]:
@@ -167,13 +169,14 @@ class _Training:
         else:
             longest = max(store.manifest.longest.values()) + 1
             held_out = PairBatches(store, max(budget, longest), shuffle=False)
-        for batch, _ in walk(held_out, epochs=1):
-            yield batch
+        yield from (held_out.make(Cursor(0, index)) for index in range(held_out.count(0)))
 
     # ---- going on, saving, ending
 
     def _resume(self, trainer: Trainer, save: Save) -> None:
-        checkpoint = newest_good(self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used"))
+        checkpoint = newest_good(
+            self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used")
+        )
         if checkpoint is None:
             return
         restore(trainer, checkpoint)
@@ -182,7 +185,9 @@ class _Training:
         if best is not None and best.is_dir():
             self._publish(best / "model")  # a run killed between the two may not have done it
 
-    def _save_model(self, directory: Path, weights: dict[str, torch.Tensor] | None = None, card: dict[str, Any] | None = None) -> None:
+    def _save_model(
+        self, directory: Path, weights: dict[str, torch.Tensor] | None = None, card: dict[str, Any] | None = None
+    ) -> None:
         if weights is None and self.average is not None:
             weights = self.average.tensors()
         save_model(
@@ -208,13 +213,21 @@ class _Training:
     def _end(self, trainer: Trainer, validate: Validate, save: Save, best: dict[str, Any]) -> dict[str, Any]:
         """Averages, if asked to, and writes what is known of the result into the card of RUN/model."""
         every, wanted = self.recipe.training.save_every, self.recipe.training.average
-        regular = [path for step, path in list_checkpoints(self.directory.checkpoints) if step % every == 0 or step == trainer.step]
+        regular = [
+            path
+            for step, path in list_checkpoints(self.directory.checkpoints)
+            if step % every == 0 or step == trainer.step
+        ]
         if wanted > 1 and len(regular) > 1:
             _, weights = average_weights(regular[-wanted:])
             set_weights(self.model, weights)
             trainer.average = None
             judged = self.prepared.validation is not None
-            record = validate.validate(trainer, "average") if judged else {"event": "average", "step": trainer.step, "best": True}
+            record = (
+                validate.validate(trainer, "average")
+                if judged
+                else {"event": "average", "step": trainer.step, "best": True}
+            )
             if not judged:
                 trainer.emit(record)
             if record["best"]:
@@ -224,7 +237,9 @@ class _Training:
             self._publish(list_checkpoints(self.directory.checkpoints)[-1][1] / "model")
         self._write_card(best)
         trainer.emit({"event": "end", "step": trainer.step, "reason": trainer.stop, "best": best})
-        self.directory.finish({"reason": trainer.stop, "step": trainer.step, "seconds": round(trainer.elapsed(), 1), "best": best})
+        self.directory.finish(
+            {"reason": trainer.stop, "step": trainer.step, "seconds": round(trainer.elapsed(), 1), "best": best}
+        )
         return best
 
     def _write_card(self, best: dict[str, Any]) -> None:
@@ -258,7 +273,9 @@ def _check_text(recipe: Recipe, run: RunDirectory, tell: Tell) -> None:
     for line in report.summary_lines():
         tell(line)
     if report.spoiled:
-        raise DataError("training on this text would be spoiled; `headwise check` with the same files says what is wrong")
+        raise DataError(
+            "training on this text would be spoiled; `headwise check` with the same files says what is wrong"
+        )
 
 
 def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:
@@ -269,24 +286,25 @@ def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:
     return min(known) if known else None
 
 
-def _set_dropout(model: nn.Module, recipe: Recipe) -> None:
+def _set_dropout(model: Model, recipe: Recipe) -> None:
     """Fine-tuning keeps the architecture of the start; only its dropout may be set anew."""
     settings = recipe.model
     own = {name for name in settings.model_fields_set if name not in ("family", "from_", "dropout", "preset")}
     if own:
-        raise RecipeError(f"model.from brings its own architecture: leave out {', '.join(sorted(f'model.{n}' for n in own))}")
+        raise RecipeError(
+            f"model.from brings its own architecture: leave out {', '.join(sorted(f'model.{n}' for n in own))}"
+        )
     if settings.dropout is not None:
         for module in model.modules():
-            if hasattr(module, "rate"):
+            if isinstance(module, Dropout):
                 module.rate = settings.dropout
+            elif isinstance(module, MultiHeadAttention):
+                module.dropout = settings.dropout
 
 
-def _learned(model: nn.Module) -> bool:
-    return bool(model.architecture["positions"] == "learned")  # type: ignore[index]
+def _learned(model: Model) -> bool:
+    return bool(model.architecture["positions"] == "learned")
 
 
 def _same(first: Path, second: Path) -> bool:
     return open_bundle(first, verify=False).files == open_bundle(second, verify=False).files
-
-
-__all__: Iterable[str] = ["Finished", "train"]

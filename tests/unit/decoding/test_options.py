@@ -77,7 +77,7 @@ def test_the_mean_log_probability_comes_from_the_score_when_tokens_have_none() -
 
 
 def test_what_the_fast_path_imports_does_not_import_torch() -> None:
-    modules = "options hypothesis engine loops translator".split()
+    modules = ["options", "hypothesis", "engine", "loops", "translator"]
     names = ", ".join(f"headwise.decoding.{name}" for name in modules)
     code = f"import sys, {names}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,8 +5,7 @@ import pytest
 import torch
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.options import Request, Sampling, SearchOptions
-from headwise.decoding.options import Phrase
+from headwise.decoding.options import Phrase, Request, Sampling, SearchOptions
 from headwise.decoding.sampling import Sampler, draw, filtered, penalise_repetition, row_key, uniform
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError

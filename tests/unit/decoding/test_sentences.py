@@ -24,7 +24,7 @@ EXAMPLES = {
         "Das ist z.B. gut, d.h. nicht schlecht. |Ja!",
         "„Hilfe!“ rief er. |„Komm!“ |Sie kam.",
         "Der 2. Weltkrieg usw. |Danach kam Frieden.",
-        "Herr Prof. Dr. Kunz, geb. 1950, wohnt in der Hauptstr. 5. Er lebt. |Gut.",
+        "Herr Prof. Dr. Kunz, geb. 1950, wohnt in der Hauptstr. 5 in Bonn. |Gut.",
     ],
     "fr": [
         "Il pleut. |Pourquoi ? |Parce que !",
@@ -32,8 +32,16 @@ EXAMPLES = {
         "Il dit : « Viens ! » |Elle vint.",
         "C’est loin, p. ex. à Paris. |Oui.",
     ],
-    "zh": ["下雨了。|我们留下！|为什么？|因为冷。", "他说：“走吧。”|她走了。", "价格是3.5元。|很好……|是的。"],
-    "ja": ["雨が降る。|帰ろう！|なぜ？|寒いから。", "彼は「行こう。」|と言った。", "そうですか？！|はい。"],
+    "zh": [
+        "下雨了。|我们留下！|为什么？|因为冷。",
+        "他说：“走吧。”|她走了。",
+        "价格是3.5元。|很好……是的。|“好！”|他笑了。",
+    ],
+    "ja": [
+        "雨が降る。|帰ろう！|なぜ？|寒いから。",
+        "彼は「行こう。」と言った。|「はい。」|彼女は笑った。",
+        "そうですか？！|はい。",
+    ],
 }
 
 

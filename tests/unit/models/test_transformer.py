@@ -22,7 +22,10 @@ def test_logits_are_batch_first() -> None:
         ((torch.zeros(2, 5, dtype=torch.long), torch.zeros(3, 4, dtype=torch.long)), ["2 sources", "3 targets"]),
         ((torch.full((1, 5), 99), torch.zeros(1, 4, dtype=torch.long)), ["0…10", "99"]),
         ((torch.zeros(1, 5, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long), torch.tensor([6])), ["0…5", "6"]),
-        ((torch.zeros(1, 5, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long), torch.tensor([1, 2])), ["source lengths"]),
+        (
+            (torch.zeros(1, 5, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long), torch.tensor([1, 2])),
+            ["source lengths"],
+        ),
         ((torch.zeros(1, 5, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long), None, torch.tensor([5])), ["0…4"]),
     ],
 )
@@ -36,7 +39,13 @@ def test_wrong_ids_shapes_and_lengths_are_one_clear_line(arguments: tuple[torch.
 
 @pytest.mark.parametrize(
     "options",
-    [{"tie": "some"}, {"positions": "alphabetical"}, {"source_vocab": 5, "target_vocab": 6}, {"num_heads": 3}, {"norm": "no"}],
+    [
+        {"tie": "some"},
+        {"positions": "alphabetical"},
+        {"source_vocab": 5, "target_vocab": 6},
+        {"num_heads": 3},
+        {"norm": "no"},
+    ],
 )
 def test_impossible_architectures_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(HeadwiseError):
@@ -86,7 +95,11 @@ def test_compiles_with_dropout_in_one_graph() -> None:
 def test_exported_model_equals_the_plain_one_at_other_sizes() -> None:
     torch.manual_seed(0)
     model = hw.Transformer(source_vocab=11, **SIZES).eval()
-    batch, source, target = torch.export.Dim("batch", max=64), torch.export.Dim("source", max=64), torch.export.Dim("target", max=64)
+    batch, source, target = (
+        torch.export.Dim("batch", max=64),
+        torch.export.Dim("source", max=64),
+        torch.export.Dim("target", max=64),
+    )
     example = (torch.randint(0, 11, (3, 5)), torch.randint(0, 11, (3, 4)), torch.tensor([5, 4, 2]))
     program = torch.export.export(
         model, example, dynamic_shapes={

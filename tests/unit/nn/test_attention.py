@@ -107,7 +107,9 @@ def test_mask_shapes_of_two_three_and_four_axes_mean_the_same() -> None:
 
 def test_capture_shows_the_weights_used_and_changes_no_bit_of_the_output() -> None:
     torch.manual_seed(0)
-    model = hw.Transformer(source_vocab=20, model_dim=16, num_heads=4, encoder_layers=2, decoder_layers=2, ff_dim=32).eval()
+    model = hw.Transformer(
+        source_vocab=20, model_dim=16, num_heads=4, encoder_layers=2, decoder_layers=2, ff_dim=32
+    ).eval()
     source, target, lengths = torch.randint(0, 20, (2, 6)), torch.randint(0, 20, (2, 4)), torch.tensor([6, 3])
     plain = model(source, target, lengths)
     with capture_attention(model) as captured:
@@ -151,7 +153,19 @@ def gradcheck(module: nn.Module, *inputs: torch.Tensor) -> bool:
 
 @pytest.mark.parametrize(
     "case",
-    ["multi-head", "additive", "feed-forward", "gelu", "post", "pre", "encoder", "decoder", "residual", "learned", "sinusoidal"],
+    [
+        "multi-head",
+        "additive",
+        "feed-forward",
+        "gelu",
+        "post",
+        "pre",
+        "encoder",
+        "decoder",
+        "residual",
+        "learned",
+        "sinusoidal",
+    ],
 )
 def test_gradients_are_those_of_finite_differences(case: str) -> None:
     torch.manual_seed(1)
@@ -259,7 +273,10 @@ def test_sinusoidal_positions_grow_at_inference() -> None:
         (lambda: Embedding(5, 4)(torch.tensor([[1.5]])), ["integers"]),
         (lambda: LearnedPositions(4, 3)(torch.zeros(1, 4, 4)), ["4", "3", "max_length"]),
         (lambda: MultiHeadAttention(8, 2)(*[torch.zeros(3, 8)] * 3), ["query", "(3, 8)"]),
-        (lambda: MultiHeadAttention(8, 2)(torch.zeros(1, 2, 8), torch.zeros(1, 3, 8), torch.zeros(1, 4, 8)), ["3", "4"]),
+        (
+            lambda: MultiHeadAttention(8, 2)(torch.zeros(1, 2, 8), torch.zeros(1, 3, 8), torch.zeros(1, 4, 8)),
+            ["3", "4"],
+        ),
         (lambda: Dropout(1.0), ["1.0"]),
         (lambda: FeedForward(4, 4, activation="tanh"), ["tanh", "relu"]),
         (lambda: LayerSpec(4, 2, 4, norm="middle"), ["middle", "post"]),

@@ -86,7 +86,9 @@ def test_a_shift_of_position_is_a_linear_map_that_does_not_depend_on_the_positio
     turn = torch.zeros(dim, dim, dtype=torch.float64)
     for i in range(0, dim, 2):
         angle = distance / 10000 ** (i / dim)
-        turn[i : i + 2, i : i + 2] = torch.tensor([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+        turn[i : i + 2, i : i + 2] = torch.tensor(
+            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
+        )
     torch.testing.assert_close(code[: 400 - distance] @ turn.T, code[distance:], atol=1e-5, rtol=0.0)
 
 
@@ -172,17 +174,37 @@ def test_embeddings_are_scaled_and_one_matrix_serves_three_uses() -> None:
     ids = torch.tensor([[3, 4]])
     torch.testing.assert_close(model.source_embedding(ids), model.source_embedding.weight[ids] * 8.0)
     assert model.source_embedding.weight is model.target_embedding.weight is model.output.weight
-    target = hw.Transformer(source_vocab=40, target_vocab=50, model_dim=8, num_heads=2, encoder_layers=1, decoder_layers=1, ff_dim=8, tie="target")
+    target = hw.Transformer(
+        source_vocab=40,
+        target_vocab=50,
+        model_dim=8,
+        num_heads=2,
+        encoder_layers=1,
+        decoder_layers=1,
+        ff_dim=8,
+        tie="target",
+    )
     assert target.source_embedding.weight.shape == (40, 8)
     assert target.target_embedding.weight is target.output.weight
-    none = hw.Transformer(source_vocab=40, target_vocab=50, model_dim=8, num_heads=2, encoder_layers=1, decoder_layers=1, ff_dim=8, tie="none")
+    none = hw.Transformer(
+        source_vocab=40,
+        target_vocab=50,
+        model_dim=8,
+        num_heads=2,
+        encoder_layers=1,
+        decoder_layers=1,
+        ff_dim=8,
+        tie="none",
+    )
     assert none.target_embedding.weight is not none.output.weight
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_logits_start_near_the_uniform_loss(norm: str) -> None:
     torch.manual_seed(0)
-    model = hw.Transformer(source_vocab=1000, model_dim=64, num_heads=4, encoder_layers=2, decoder_layers=2, ff_dim=128, norm=norm)
+    model = hw.Transformer(
+        source_vocab=1000, model_dim=64, num_heads=4, encoder_layers=2, decoder_layers=2, ff_dim=128, norm=norm
+    )
     ids = torch.randint(0, 1000, (8, 12))
     logits = model.eval()(ids, ids)
     total, count = hw.label_smoothed_cross_entropy(logits, torch.randint(1, 1000, (8, 12)), smoothing=0.0)

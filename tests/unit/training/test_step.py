@@ -67,7 +67,9 @@ def test_clipping_bounds_the_norm_and_keeps_the_direction() -> None:
     norm = updater(free)(batch(), 1.0).norm
     assert updater(bound, clip_norm=norm / 10)(batch(), 1.0).norm == pytest.approx(norm)
     for name, value in free.named_parameters():
-        torch.testing.assert_close((bound.get_parameter(name) - before[name]) * 10, value - before[name], atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(
+            (bound.get_parameter(name) - before[name]) * 10, value - before[name], atol=1e-4, rtol=1e-3
+        )
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
