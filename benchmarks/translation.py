@@ -170,11 +170,13 @@ def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
 
 
 def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
-    if batch > 1:
-        engine.translate_batch(pieces, beam_size=beam, length_penalty=0.6, max_batch_size=batch)
-    else:
-        for one in pieces:
-            engine.translate_batch([one], beam_size=beam, length_penalty=0.6)
+    """CTranslate2 on tokens, with the bound on lengths that we have."""
+    groups = [pieces] if batch > 1 else [[one] for one in pieces]
+    for group in groups:
+        limit = max(map(len, group)) + 49
+        engine.translate_batch(
+            group, beam_size=beam, length_penalty=0.6, max_batch_size=batch, max_decoding_length=limit
+        )
 
 
 # ---- 3. cold start

@@ -12,21 +12,38 @@ from headwise.errors import HeadwiseError
 
 if TYPE_CHECKING:
     from headwise import nn
+    from headwise.decoding.generator import Generation
+    from headwise.decoding.translator import Translation
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.lm import LanguageModel
     from headwise.models.transformer import Transformer
-    from headwise.workflows.load import load
+    from headwise.workflows.load import Generator, Translator, load
 
 __version__ = "0.1.0"
-__all__ = ["HeadwiseError", "LanguageModel", "Transformer", "label_smoothed_cross_entropy", "load", "nn"]
+__all__ = [
+    "Generation",
+    "Generator",
+    "HeadwiseError",
+    "LanguageModel",
+    "Transformer",
+    "Translation",
+    "Translator",
+    "label_smoothed_cross_entropy",
+    "load",
+    "nn",
+]
 
 # A public name and where it lives; an empty attribute means the module itself.
 _LAZY = {
     "nn": ("headwise.nn", ""),
     "Transformer": ("headwise.models.transformer", "Transformer"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
-    "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
     "load": ("headwise.workflows.load", "load"),
+    "Translator": ("headwise.workflows.load", "Translator"),
+    "Translation": ("headwise.decoding.translator", "Translation"),
+    "Generator": ("headwise.workflows.load", "Generator"),
+    "Generation": ("headwise.decoding.generator", "Generation"),
+    "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
 }
 
 

@@ -28,9 +28,18 @@ def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
         bundle = open_bundle(model_directory(path))
         if last is not None and (bundle.architecture, bundle.family) != (last.architecture, last.family):
             raise ModelError(f"{path} has another architecture than {last.path}; only like models can be averaged")
+        if last is not None and _tokenizers(bundle) != _tokenizers(last):
+            raise ModelError(f"{path} has another tokenizer than {last.path}; only models of one run can be averaged")
         last = bundle
-        for name, tensor in load_tensors(bundle.path / WEIGHTS).items():
+        tensors = load_tensors(bundle.path / WEIGHTS)
+        if sums and {n: t.shape for n, t in tensors.items()} != {n: t.shape for n, t in sums.items()}:
+            raise ModelError(f"{path} is damaged: its weights do not fit its architecture; take another copy")
+        for name, tensor in tensors.items():
             # Sums in float64: the mean then does not depend on the order.
             sums[name] = tensor.double() if name not in sums else sums[name].add_(tensor)
     assert last is not None
     return last, {name: (total / len(paths)).to(torch.float32) for name, total in sums.items()}
+
+
+def _tokenizers(bundle: Bundle) -> dict[str, str]:
+    return {name: digest for name, digest in bundle.files.items() if name.endswith("tokenizer.json")}

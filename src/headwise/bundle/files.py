@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from headwise.errors import ModelError, WorkFailed
 
 FORMAT_VERSION = 1
@@ -104,18 +106,18 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
     try:
         new.mkdir()
         fill(new)
+        _open_to_others(new)
         sync_tree(new)
         if final.exists():
             os.rename(final, old)
         os.rename(new, final)
         _sync(final.parent)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(new, ignore_errors=True)
         if old.exists() and not final.exists():
             os.rename(old, final)
-        raise WorkFailed(
-            f"could not write {final}: {error.strerror or error}; free some space or choose another place"
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise WorkFailed(f"could not write {final}: {reason}; free some space or choose another place") from error
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
@@ -126,6 +128,13 @@ def copy_files(source: Path, target: Path) -> None:
     """The files of a model directory into another one, without what others may have put beside them."""
     for name in [*open_bundle(source, verify=False).files, CONFIG]:
         shutil.copyfile(source / name, target / name)
+
+
+def _open_to_others(directory: Path) -> None:
+    """safetensors writes files that only their owner may read; a model is as readable as its folder."""
+    for path in directory.rglob("*"):
+        if path.is_file():
+            path.chmod(directory.stat().st_mode & 0o666)
 
 
 def sync_tree(directory: Path) -> None:

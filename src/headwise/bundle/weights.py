@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.files import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.errors import HeadwiseError, ModelError
 from headwise.models.registry import Model, build_model
@@ -47,28 +48,42 @@ def save_model(
 
 def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Model:
     """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares."""
-    try:
-        with torch.device("meta"):
-            sizes = {
-                name: tuple(p.shape) for name, p in build_model(bundle.family, bundle.architecture).named_parameters()
-            }
-        weights = load_file(bundle.path / WEIGHTS)
-    except (TypeError, SafetensorError, OSError) as error:
-        raise ModelError(f"{bundle.path} cannot be loaded: {error}") from error
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    for name in sorted(sizes.keys() | found.keys()):
-        if sizes.get(name) != found.get(name):
+    file = bundle.path / WEIGHTS
+    found = _stored_sizes(file)
+    declared = _declared_sizes(bundle, len(found))
+    for name in sorted(declared.keys() | found.keys()):
+        if declared.get(name) != found.get(name):
             raise ModelError(
-                f"{bundle.path / WEIGHTS} does not fit its architecture: {name} should be {sizes.get(name)}, "
-                f"is {found.get(name)}"
+                f"{file} does not fit its architecture: {name} should be {declared.get(name)}, is {found.get(name)}"
             )
-    try:
-        with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
-            model = build_model(bundle.family, bundle.architecture)
-    except HeadwiseError as error:
-        raise ModelError(f"{bundle.path} declares an impossible architecture: {error}") from error
-    set_weights(model, weights)
+    with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
+        model = build_model(bundle.family, bundle.architecture)
+    set_weights(model, load_tensors(file))
     return model.to(device).eval()
+
+
+def _stored_sizes(file: Path) -> dict[str, tuple[int, ...]]:
+    """From the file's header alone."""
+    try:
+        with safe_open(file, framework="pt") as stored:
+            return {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
+
+
+def _declared_sizes(bundle: Bundle, stored: int) -> dict[str, tuple[int, ...]]:
+    """Without memory for them: a config.json may declare anything, and only what the file really holds is made."""
+    layers = [value for name, value in bundle.architecture.items() if name.endswith("layers")]
+    try:
+        if sum(layers) > stored:
+            raise ModelError(f"{bundle.path} declares {sum(layers)} layers, but has {stored} tensors of weights")
+        with torch.device("meta"):
+            model = build_model(bundle.family, bundle.architecture)
+    except ModelError:
+        raise
+    except (HeadwiseError, TypeError, ValueError, RuntimeError, ArithmeticError) as error:
+        raise ModelError(f"{bundle.path} declares an impossible architecture: {error}") from error
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 
 def open_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Bundle, Model, TokenizerPair]:

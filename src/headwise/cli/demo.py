@@ -21,6 +21,10 @@ def demo(
 
     The corpus is written on the spot by a small grammar, English to Chinese; nothing is downloaded. Given again, the
     demo goes on where it was stopped.
+
+    Example:
+
+    - `headwise demo --output my-demo`
     """
     from headwise.cli.live import Live
     from headwise.training.signals import exit_code

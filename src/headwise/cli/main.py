@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -15,14 +16,17 @@ from headwise import __version__
 from headwise.errors import HeadwiseError
 
 # The verbs in the order of a first acquaintance. Each is the function of its name in headwise.cli.<verb>.
-VERBS = ("demo", "check", "train", "translate", "evaluate", "score", "look", "export", "average")
+VERBS = (
+    "demo", "check", "train", "translate", "generate", "evaluate", "score", "look", "export", "average", "plot", "info",
+)  # fmt: skip
+# What typer raises for an argument that cannot be: click's UsageError, wherever typer keeps click.
+_WrongCall: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="headwise",
     help="The Transformer of 'Attention Is All You Need' as a working tool: from your text to a trained model, to "
-    "translations, and to a picture of what every head attends to.",
+    "translations and generated text, and to a picture of what every head attends to.",
     epilog="Start with: headwise demo",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -47,30 +51,50 @@ def options(
         os.environ["HEADWISE_DEBUG"] = "1"
 
 
+@functools.cache  # once a process
 def _register() -> None:
     for verb in VERBS:
         function: Callable[..., Any] = getattr(importlib.import_module(f"headwise.cli.{verb}"), verb)
-        app.command(verb, no_args_is_help=False)(function)
+        app.command(verb)(_stoppable(function))
+
+
+def _stoppable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Ctrl-C and a reader that goes away, before typer makes something else of them."""
+
+    @functools.wraps(function)
+    def verb(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except KeyboardInterrupt:
+            print("headwise: stopped", file=sys.stderr)
+            raise typer.Exit(128 + signal.SIGINT) from None
+        except BrokenPipeError:
+            # head, less: nothing is wrong. Python must not flush into the pipe at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(128 + signal.SIGPIPE) from None
+
+    return verb
 
 
 def run() -> None:
     """Entry point: exit 0, 1 (the work failed) or 2 (the call was wrong), and one line for a user's mistake."""
     _register()
     try:
-        app(standalone_mode=True)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except HeadwiseError as error:
         if os.environ.get("HEADWISE_DEBUG"):
             raise
-        line = " ".join(str(error).split())
-        print(f"headwise: error: {line}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("headwise: stopped", file=sys.stderr)
-        sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        # The reader of a pipe went away (head, less): nothing is wrong. Python must not flush into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        _fail(str(error), error.exit_code)
+    except _WrongCall as error:
+        verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.info_name in VERBS else ""
+        _fail(f"{error.format_message()} (headwise{verb} --help tells more)", error.exit_code)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"headwise: error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ def shipped_recipes() -> list[str]:
 def print_recipe(recipe: Recipe) -> str:
     """The recipe with every setting that has a value, the architecture resolved, as TOML."""
     values = recipe.model_dump(by_alias=True, exclude_none=True)
-    values["model"] |= resolve_architecture(recipe.model)
+    if recipe.model.from_ is None:  # else the model that it starts from says it
+        values["model"] |= resolve_architecture(recipe.model)
     return tomli_w.dumps(_without_empty(values))
 
 

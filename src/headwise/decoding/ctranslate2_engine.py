@@ -99,18 +99,35 @@ class CTranslate2Engine:
         return next((name for name, is_asked in asked.items() if is_asked), None)
 
     def _within_limits(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
-        """One call has one longest length. A sentence that went beyond its own is searched again with that."""
+        """One call has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         found = self._search(sources, options, max(limits, default=1))
         again: dict[int, list[int]] = defaultdict(list)
         for index, hypotheses in enumerate(found):
-            if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses):
+            if any(_length(hypothesis) > limits[index] for hypothesis in best(hypotheses, options.n_best)):
                 again[limits[index]].append(index)
+        if options.beam == 1:
+            self._cut(sources, options, found, again)
+            return found
         for limit, indices in again.items():
             answers = self._search([sources[index] for index in indices], options, limit)
             for index, hypotheses in zip(indices, answers, strict=True):
                 found[index] = hypotheses
         return found
+
+    def _cut(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        found: list[list[Hypothesis]],
+        again: dict[int, list[int]],
+    ) -> None:
+        """Greedy search that is stopped earlier has said the beginning of the same."""
+        shorter = {index: found[index][0].tokens[:limit] for limit, indices in again.items() for index in indices}
+        scores = self.score([sources[index] for index in shorter], list(shorter.values()))
+        for (index, tokens), log_probs in zip(shorter.items(), scores, strict=True):
+            cut = Hypothesis.of(tokens, log_probs[: len(tokens)], "length", options.length_penalty)
+            found[index] = [replace(cut, log_probs=())]
 
     def _fill_up(self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]) -> None:
         """Where padding, unknown or begin of sentence left too few hypotheses of words, these are forbidden.

@@ -40,6 +40,8 @@ def looping(tokens: Tensor) -> Tensor:
 
 def has_loop(sentence: Sequence[int]) -> bool:
     """Whether a cycle is repeated anywhere. A source that does so may be answered in kind: its guard is off."""
+    if len(sentence) - len(set(sentence)) < LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS:
+        return False  # fewer repeated tokens than any loop has
     for cycle in range(1, LONGEST_CYCLE + 1):
         run = cycle
         for here in range(cycle, len(sentence)):

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,16 @@ class Log(Hook):
     def __init__(self, run: Path, every: int) -> None:
         self.path, self.times, self.every = run / "log.jsonl", run / "times.jsonl", every
         self.size = 0
+        self.waiting = ""  # lines that a full disk did not take
         self.last: Update | None = None
         self.sums = {"loss": 0.0, "log_loss": 0.0, "tokens": 0, "positions": 0}
         self.took = 0.0  # seconds of the updates since the last record
 
     def begin(self, trainer: Trainer) -> None:
         self.path.touch()
+        self.size = min(self.size, self.path.stat().st_size)
         os.truncate(self.path, self.size)  # a killed run may have logged more than it saved
+        self._write()
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
         if not update.skipped:
@@ -71,17 +74,30 @@ class Log(Hook):
         speed = tokens / max(self.took, 1e-9)
         self.took = 0.0
         times = {"step": trainer.step, "seconds": round(trainer.elapsed(), 3), "tokens_per_second": round(speed, 1)}
-        _append(self.times, times)
+        with suppress(OSError), open(self.times, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(times) + "\n")
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] in _COMPUTED:
-            self.size = _append(self.path, record)
+            self.waiting += json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+            self._write()
+
+    def _write(self) -> None:
+        """What the disk does not take now is kept for the next time; a part of a line is taken back."""
+        try:
+            with open(self.path, "a", encoding="utf-8") as stream:
+                stream.write(self.waiting)
+        except OSError:
+            with suppress(OSError):
+                os.truncate(self.path, self.size)
+            return
+        self.size, self.waiting = self.size + len(self.waiting.encode()), ""
 
     def state(self) -> dict[str, Any]:
-        return {"size": self.size, "sums": self.sums}
+        return {"size": self.size, "waiting": self.waiting, "sums": self.sums}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.size, self.sums = state["size"], dict(state["sums"])
+        self.size, self.waiting, self.sums = state["size"], state["waiting"], dict(state["sums"])
 
 
 class StopAtBadNumbers(Hook):
@@ -131,6 +147,7 @@ class Validate(Hook):
     ) -> None:
         self.batches, self.judge, self.best_by = batches, judge, best_by
         self.best: dict[str, Any] | None = None
+        self.best_before: dict[str, Any] | None = None
         self.without_better = 0
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
@@ -142,6 +159,7 @@ class Validate(Hook):
         better = self.best is None or _better(record, self.best, self.best_by)
         record["best"] = better
         if better:
+            self.best_before = self.best
             self.best = {key: record[key] for key in ("step", "log_loss", "bleu", "chrf") if key in record}
         self.without_better = 0 if better else self.without_better + 1
         patience = trainer.settings.patience
@@ -149,6 +167,10 @@ class Validate(Hook):
             trainer.stop = "patience"
         trainer.emit(record)
         return record
+
+    def on_record(self, trainer: Trainer, record: Record) -> None:
+        if record["event"] == "not saved" and record["best_lost"]:
+            self.best = self.best_before  # its weights are not kept: it cannot be what the run gives
 
     def measure(self, trainer: Trainer) -> Record:
         """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
@@ -181,6 +203,7 @@ class Save(Hook):
     def __init__(self, folder: Path, save_model: Callable[[Path], None], on_best: Callable[[Path], None]) -> None:
         self.folder, self.save_model, self.on_best = folder, save_model, on_best
         self.best_step: int | None = None
+        self.best_before: int | None = None
         self.retry_at: int | None = None
         self.saved_step: int | None = None
 
@@ -191,23 +214,28 @@ class Save(Hook):
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] == "validation" and record["best"]:
-            self.best_step = trainer.step
+            self.best_before, self.best_step = self.best_step, trainer.step
 
     def save(self, trainer: Trainer) -> None:
         try:
             path = save_checkpoint(
                 self.folder, trainer.step, self.save_model, collect_tensors(trainer), loop_state(trainer)
             )
-            if self.best_step == trainer.step:
-                self.on_best(path / "model")
+            best = self.best_checkpoint()
+            if best is not None:
+                self.on_best(best / "model")  # also one that could not be published before
         except WorkFailed as error:
             if trainer.stop is not None:
                 raise
+            lost = self.best_step == trainer.step and self._missing(trainer.step)
+            if lost:
+                self.best_step = self.best_before
             self.retry_at = trainer.step + max(1, trainer.settings.save_every // 10)
             trainer.emit(
                 {
                     "event": "not saved",
                     "step": trainer.step,
+                    "best_lost": lost,
                     "message": f"{error}; training goes on and tries again at update {self.retry_at}",
                 }
             )
@@ -233,7 +261,12 @@ class Save(Hook):
         self.best_step = state["best_step"]
 
     def best_checkpoint(self) -> Path | None:
-        return None if self.best_step is None else checkpoint_path(self.folder, self.best_step)
+        """Where the best one is; None where there is none, or it was lost."""
+        lost = self.best_step is None or self._missing(self.best_step)
+        return None if lost else checkpoint_path(self.folder, self.best_step or 0)
+
+    def _missing(self, step: int) -> bool:
+        return not checkpoint_path(self.folder, step).is_dir()
 
 
 def perplexity(log_loss: float) -> float:
@@ -241,14 +274,13 @@ def perplexity(log_loss: float) -> float:
 
 
 def _better(new: Record, old: Record, by: str) -> bool:
+    if not (math.isfinite(new["log_loss"]) and math.isfinite(old["log_loss"])):
+        return math.isfinite(new["log_loss"])
     if by == "loss" or by not in new or by not in old:
         return bool(new["log_loss"] < old["log_loss"])
     return bool(new[by] > old[by])
 
 
-def _append(path: Path, record: Record) -> int:
-    """Adds a line and returns the file's size after it."""
-    with open(path, "a", encoding="utf-8") as stream:
-        stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-        stream.flush()
-        return stream.tell()
+def _plain(record: Record) -> Record:
+    """JSON has no infinity and nothing that is no number: null."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}

@@ -118,10 +118,11 @@ class Trainer:
         return self.stop is not None
 
     def _check_budget(self) -> None:
+        """The end of the budget goes before a signal in the last update: it is logged and validated as the last."""
         settings = self.settings
         if settings.steps is not None and self.step >= settings.steps:
-            self.stop = self.stop or "steps"
+            self.stop = "steps"
         elif settings.epochs is not None and self.cursor.epoch >= settings.epochs:
-            self.stop = self.stop or "epochs"
+            self.stop = "epochs"
         elif settings.minutes is not None and self.elapsed() >= 60 * settings.minutes:
-            self.stop = self.stop or "minutes"
+            self.stop = "minutes"

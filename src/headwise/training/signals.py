@@ -17,10 +17,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def stop_on_signal(trainer: Trainer) -> Iterator[None]:
     """Within the block the first signal asks the run to stop; saves are atomic, so the second may end it anywhere."""
 
+    asked: list[int] = []
+
     def handle(number: int, frame: FrameType | None) -> None:
-        if trainer.stop in {s.name for s in SIGNALS}:
+        if asked:
             os._exit(128 + number)
-        trainer.stop = signal.Signals(number).name
+        asked.append(number)
+        if not trainer.ended:  # else it is at its end anyway
+            trainer.stop = signal.Signals(number).name
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:

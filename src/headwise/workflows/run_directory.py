@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.bundle.checkpoint import list_checkpoints
-from headwise.config.load import build_recipe, print_recipe
+from headwise.config.load import load_recipe, print_recipe
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError, WorkFailed
 
@@ -45,8 +45,6 @@ class RunDirectory:
 
     def claim(self, recipe: Recipe, resume: bool) -> None:
         """Takes the directory for this recipe, or says in one line why it cannot be."""
-        if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"{self.path} is a file; give another --output")
         if self.finished.is_file() and not self._extended(recipe):
             raise UsageError(
                 f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
@@ -65,24 +63,30 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process a run: a second one would mix its checkpoints in."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path} is a file; give another --output")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"{self.path} is being trained by another process; give another --output") from None
             yield
-        except BlockingIOError:
-            raise UsageError(f"{self.path} is being trained by another process; give another --output") from None
         finally:
             os.close(handle)
 
     def finish(self, values: dict[str, Any]) -> None:
-        _replace(self.finished, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+        try:
+            _replace(self.finished, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
 
     def _stored(self) -> Recipe:
-        return build_recipe(tomllib.loads(self.recipe.read_text(encoding="utf-8")), origin=str(self.recipe))
+        return load_recipe(self.recipe)[0]
 
     def _compare(self, recipe: Recipe) -> None:
         old, new = _fixed(self._stored()), _fixed(recipe)

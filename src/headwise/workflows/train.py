@@ -20,11 +20,14 @@ from headwise.config.presets import resolve_architecture
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.data.batching import Batches, Cursor, PairBatches, walk
+from headwise.data.chunks import Files
 from headwise.data.prefetch import Prefetch
 from headwise.data.stream import BlockBatches
 from headwise.errors import DataError, RecipeError
+from headwise.evaluation.contamination import training_sketch
 from headwise.models.registry import Model, build_model
 from headwise.nn import Dropout, MultiHeadAttention
+from headwise.text.corpus import read_line_batches, read_pair_batches
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.average import MovingAverage
 from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
@@ -39,7 +42,7 @@ from headwise.training.tensorboard import TensorBoard
 from headwise.training.watch import Watch
 from headwise.workflows.check import check
 from headwise.workflows.judge import calibration, make_judge, validation_texts
-from headwise.workflows.prepare import Prepared, block_batches, pair_batches, prepare
+from headwise.workflows.prepare import Prepared, block_batches, pair_batches, prepare, training_files
 from headwise.workflows.run_directory import RunDirectory
 
 
@@ -200,7 +203,7 @@ class _Training:
         return {
             "headwise": __version__,
             "recipe": json.loads(self.recipe.model_dump_json(by_alias=True, exclude_none=True)),
-            "data": {"fingerprints": self.prepared.fingerprints, "sentences": len(self.prepared.training)},
+            "data": {"content": self.prepared.fingerprints, "sentences": len(self.prepared.training)},
             "parameters": sum(p.numel() for p in self.model.parameters()),
         }
 
@@ -242,14 +245,28 @@ class _Training:
         )
         return best
 
+    def _fingerprints(self) -> dict[str, Any]:
+        """What `evaluate` compares test lines with, to warn of those that were trained on."""
+        files = training_files(self.recipe, self.directory.path)
+        return {files.sides[0]: training_sketch(_fingerprint_lines(files))}
+
     def _write_card(self, best: dict[str, Any]) -> None:
         bundle = open_bundle(self.directory.model)
         weights = named_weights(load_model(bundle))
-        card = {**bundle.card, "validation": best}
+        data = {**bundle.card["data"], "fingerprints": self._fingerprints()}
+        card = {**bundle.card, "data": data, "validation": best}
         texts = validation_texts(self.recipe) if self.recipe.model.family == "transformer" else None
         if texts is not None:
             card |= {"calibration": calibration(self.directory.model, *texts)}
         self._save_model(self.directory.model, weights, card)
+
+
+def _fingerprint_lines(files: Files) -> Iterator[str]:
+    if files.text:
+        yield from (text for batch in read_line_batches(files.text, format=files.format) for text in batch.texts)
+    else:
+        batches = read_pair_batches(files.source, files.target, format=files.format, fields=files.fields)
+        yield from (text for batch in batches for text in batch.sources)
 
 
 def _check_settings(recipe: Recipe) -> None:

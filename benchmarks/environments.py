@@ -1,0 +1,48 @@
+"""Environments of peers: each has its own, made on first use, the package by name from PyPI and pinned.
+
+Torch, numpy and their like come from the environment of this process through a path file, so all contestants run the
+same torch; a constraint keeps pip from bringing another one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+import venv
+from importlib.metadata import version
+from pathlib import Path
+
+DEFAULT = Path.home() / ".cache" / "headwise" / "benchmarks"
+
+PACKAGES = {
+    "huggingface": ["transformers==5.22.2"],
+    # It asks for an older torch, so its needs are named here.
+    "opennmt": [
+        "--no-deps", "OpenNMT-py==3.5.1", "configargparse", "pyonmttok==1.38.1", "six", "rapidfuzz", "pyahocorasick",
+    ],
+    "joeynmt": ["joeynmt==2.3.0", "sentencepiece==0.2.0", "importlib_metadata"],
+}  # fmt: skip
+
+
+class NotInstalledError(Exception):
+    """A peer that cannot be had here, and pip's last line about it."""
+
+
+def environment(folder: Path, peer: str) -> Path:
+    """The Python of a peer's environment."""
+    home = folder / peer
+    python, installed = home / "bin" / "python", home / "packages.txt"
+    wanted = "\n".join(PACKAGES[peer]) + "\n"
+    if installed.exists() and installed.read_text() == wanted:
+        return python
+    venv.create(home, with_pip=True)
+    site = next((home / "lib").glob("python*/site-packages"))
+    (site / "torch_of_the_benchmark.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    constraints = home / "constraints.txt"
+    constraints.write_text(f"torch=={version('torch').split('+')[0]}\n")
+    command = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, *PACKAGES[peer]]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise NotInstalledError((run.stderr.strip().splitlines() or ["pip failed"])[-1])
+    installed.write_text(wanted)  # last: an environment without it is made again
+    return python

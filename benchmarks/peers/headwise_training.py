@@ -1,0 +1,38 @@
+"""Headwise itself, run by benchmarks/training.py: store, batches and updates as `headwise train` has them.
+
+Its batches are made by a thread while it trains, which is timed; those of the peers are ready before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from measure_training import BETAS, EPSILON, RATE, measure, report
+
+from headwise.config.schema import Training
+from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.prefetch import Prefetch
+from headwise.data.store import Store
+from headwise.models.registry import build_model
+from headwise.training.machine import prepare_cpu
+from headwise.training.optimizers import build_optimizer
+from headwise.training.step import Updater
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    prepare_cpu(request["threads"])
+    torch.manual_seed(1)
+    model = build_model("transformer", {"source_vocab": request["vocabulary"], **request["sizes"]}).train()
+    settings = Training(betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
+    updater = Updater(model, build_optimizer(settings, model.parameters()), smoothing=request["smoothing"])
+    batches = PairBatches(Store(Path(request["store"])), request["batch_tokens"], request["seed"])
+    with Prefetch(walk(batches, Cursor(*request["cursor"]))) as ready:
+        report(model, measure(request, lambda batch: updater(batch, RATE).loss, ready))
+
+
+if __name__ == "__main__":
+    main()

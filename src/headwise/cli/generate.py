@@ -1,0 +1,99 @@
+"""`headwise generate`: text from a language model."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from headwise.decoding.generator import Generation
+
+
+def generate(
+    prompt: Annotated[str | None, typer.Argument(help="Text to go on from. [default: standard input]")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    max_tokens: Annotated[int, typer.Option("--max-tokens", help="Most tokens to write.")] = 200,
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="Below 1 plainer, above 1 wilder; 0 takes the likeliest token.")
+    ] = 1.0,
+    top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k likeliest tokens; 0 is all.")] = 0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="Choose among the likeliest that together have this share.")
+    ] = 1.0,
+    min_p: Annotated[
+        float, typer.Option("--min-p", help="Leave out tokens below this share of the likeliest one's chance.")
+    ] = 0.0,
+    repetition_penalty: Annotated[
+        float, typer.Option("--repetition-penalty", help="Above 1: tokens that came before are less likely.")
+    ] = 1.0,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", help=r"End before this text; may be repeated. \n is a line break.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The same seed gives the same text. [default: drawn anew]")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts to write.")] = 1,
+    stream: Annotated[bool, typer.Option("--stream", help="Show the text as it is written.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with all that is known.")] = False,
+) -> None:
+    """Let a language model write on.
+
+    Only what the model writes is printed, not the prompt. Of standard input the line break at its end is left out.
+
+    Examples:
+
+    - `headwise generate --model runs/shakespeare-char/model "ROMEO:" --stream`
+    - `headwise generate --model runs/my-lm/model "Once upon a time" --temperature 0.8 --top-p 0.95 --seed 1`
+    - `headwise generate --model runs/my-lm/model --samples 3 --stop '\\n' --json < prompt.txt`
+    """
+    if not model:
+        raise UsageError("no model: give --model DIR, such as RUN/model")
+    if stream and (samples > 1 or as_json):
+        raise UsageError("--stream shows one text as it is written: leave out --samples and --json")
+    from headwise.workflows.generate import open_generator, read_prompt, window_notice
+
+    generator = open_generator(model)
+    if prompt is None:
+        prompt = "" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)
+    notice = window_notice(generator, prompt, max_tokens)
+    if notice:
+        print(f"headwise: note: {notice}", file=sys.stderr)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    options: dict[str, Any] = {
+        "max_tokens": max_tokens, "stop": [_unescaped(text) for text in stop or ()], "temperature": temperature,
+        "top_k": top_k, "top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty, "seed": seed,
+    }  # fmt: skip
+    if stream:
+        for piece in generator.stream(prompt, **options):
+            print(piece, end="", flush=True)
+        print()
+        return
+    texts = generator.generate(prompt, samples=samples, **options)
+    for number, one in enumerate(texts, start=1):
+        if as_json:
+            print(json.dumps(_as_dict(prompt, one, seed), ensure_ascii=False))
+            continue
+        if samples > 1:
+            print(f"--- {number} of {samples}")
+        print(one.text)
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def _as_dict(prompt: str, one: Generation, seed: int) -> dict[str, Any]:
+    return {
+        "prompt": prompt,
+        "text": one.text,
+        "stopped": one.stopped,
+        "tokens": len(one.ids),
+        "log_prob": round(sum(one.log_probs), 6),
+        "seed": seed,
+    }

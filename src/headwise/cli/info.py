@@ -1,0 +1,64 @@
+"""`headwise info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headwise.workflows.info import ModelInfo
+
+
+def info(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model directory, such as RUN/model, or a run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
+) -> None:
+    """Say what a model is: architecture, languages, tokenizers, scores, files.
+
+    Every file is compared with its hash, so this also tells a good copy from a damaged one.
+
+    Examples:
+
+    - `headwise info runs/my-recipe/model`
+    - `headwise info runs/my-recipe/model --json`
+    """
+    from headwise.workflows.info import model_info
+
+    found = model_info(model)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
+        return
+    for name, value in _lines(found):
+        typer.echo(f"{name:<14}{value}".rstrip())
+
+
+def _lines(found: ModelInfo) -> list[tuple[str, str]]:
+    family = {"transformer": "transformer (translates)", "lm": "lm (a language model)"}
+    lines = [("model", found.path), ("family", family.get(found.family, found.family))]
+    if found.languages:
+        lines.append(("languages", " → ".join(found.languages)))
+    lines.append(("parameters", f"{found.parameters:,}"))
+    sizes = {name: value for name, value in found.architecture.items() if value is not None}
+    lines += _listed("architecture", [f"{name} {value}" for name, value in sizes.items()], a_line=4)
+    for tokenizer in found.tokenizers:
+        side = "" if tokenizer.side == "both" else f", {tokenizer.side} side"
+        text = f"{tokenizer.kind}, {tokenizer.size:,} tokens, normalisation {tokenizer.normalisation}{side}"
+        lines.append(("tokenizer", text))
+    if found.decoding:
+        lines += _listed("decoding", [f"{name} {value}" for name, value in found.decoding.items()], a_line=4)
+    if found.scores:
+        lines += _listed("validation", [f"{name} {value:.4g}" for name, value in found.scores.items()], a_line=6)
+    if found.sentences is not None:
+        lines.append(("trained on", f"{found.sentences:,} sentences"))
+    if found.written_by:
+        lines.append(("written by", f"headwise {found.written_by}"))
+    lines += _listed("files", [f"{size:>13,} bytes  {name}" for name, size in found.files.items()], a_line=1)
+    return lines
+
+
+def _listed(name: str, values: list[str], a_line: int) -> list[tuple[str, str]]:
+    rows = [", ".join(values[start : start + a_line]) for start in range(0, len(values), a_line)]
+    return [(name if number == 0 else "", row) for number, row in enumerate(rows)]

@@ -1,0 +1,84 @@
+"""`headwise info`: what a model directory is, without loading it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from headwise.bundle.files import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.errors import ModelError
+from headwise.text.tokenizer import TokenizerPair
+
+
+@dataclass(frozen=True)
+class TokenizerInfo:
+    side: str  # source, target, or both
+    kind: str
+    size: int
+    normalisation: str
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Everything that can be said of a model from its files."""
+
+    path: str
+    family: str
+    languages: tuple[str, ...]
+    parameters: int
+    architecture: dict[str, Any]
+    tokenizers: tuple[TokenizerInfo, ...]
+    decoding: dict[str, Any]
+    scores: dict[str, float]  # of validation, at the end of training
+    sentences: int | None  # that it was trained on
+    written_by: str | None  # version of headwise
+    files: dict[str, int]  # bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def model_info(path: Path) -> ModelInfo:
+    """A model directory, or the one inside of a run or checkpoint. Every file is compared with its hash."""
+    inner = path / "model"
+    bundle = open_bundle(inner if not (path / CONFIG).is_file() and (inner / CONFIG).is_file() else path)
+    card, data = bundle.card, bundle.card.get("data")
+    sentences = data.get("sentences") if isinstance(data, dict) else None
+    return ModelInfo(
+        path=str(bundle.path),
+        family=bundle.family,
+        languages=bundle.languages,
+        parameters=_parameters(bundle.path / WEIGHTS),
+        architecture=bundle.architecture,
+        tokenizers=_tokenizers(bundle),
+        decoding=bundle.decoding,
+        scores=_numbers(card.get("validation")),
+        sentences=sentences if isinstance(sentences, int) else None,
+        written_by=str(card["headwise"]) if "headwise" in card else None,
+        files={name: (bundle.path / name).stat().st_size for name in (CONFIG, *bundle.files)},
+    )
+
+
+def _parameters(file: Path) -> int:
+    """From the header of the weights alone."""
+    try:
+        with safe_open(file, framework="np") as stored:
+            return sum(prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
+
+
+def _tokenizers(bundle: Bundle) -> tuple[TokenizerInfo, ...]:
+    pair = TokenizerPair.load(bundle.path)
+    sides = {"both": pair.source} if pair.shared else {"source": pair.source, "target": pair.target}
+    return tuple(TokenizerInfo(side, t.kind, t.size, t.normalisation) for side, t in sides.items())
+
+
+def _numbers(values: Any) -> dict[str, float]:
+    if not isinstance(values, dict):
+        return {}
+    return {str(name): value for name, value in values.items() if type(value) in (int, float)}
