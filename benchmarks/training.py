@@ -7,10 +7,10 @@ all; 4,096 tokens a batch, label smoothing 0.1, Adam (fused for all), fp32, 2 th
 
 Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
 alike. A round is `--steps` updates after two that do not count; round n of all has the same batches. The figure is the
-median of the rounds, with the lowest and highest. MFU is the share of the matmul peak, measured in the same rounds:
-6 · (encoder parameters · source tokens + (decoder parameters + V · D) · target tokens) / seconds / peak, real tokens only.
+median of the rounds, with the lowest and highest. MFU is the share of the matmul peak, measured in the same rounds: 6 ·
+(encoder parameters · source tokens + (decoder parameters + V · D) · target tokens) / seconds / peak, real tokens only.
 
-`torch` batches for itself, sorted by target length; all other peers get Headwise's batches, ready in memory, which is
+`torch` batches for itself, sorted by target length, then source length; all other peers get Headwise's batches, ready in memory, which is
 more than they would have by themselves. OpenNMT-py and JoeyNMT lend their model and loss; their own loops are not run.
 A peer's environment is made under --environments on first use; one that cannot be installed is named and left out.
 """
@@ -230,9 +230,11 @@ def show(report: Figures) -> None:
         "\ndropouts 0.1 - all: attention, feed-forward, sub-layers, embeddings; outer: sub-layers and embeddings only"
     )
     for name, row in report["contestants"].items():
-        print(f"{name}: {row['note']}" if row["note"] else "", end="\n" if row["note"] else "")
-        if abs(row["first_loss"] - report["expected_first_loss"]) > 1.5:
-            print(f"WARNING: {name} starts at {row['first_loss']:.2f}, not near ln V = {math.log(VOCABULARY):.2f}")
+        if row["note"]:
+            print(f"{name}: {row['note']}")
+        expected = report["expected_first_loss"]
+        if abs(row["first_loss"] - expected) > 1.5:
+            print(f"WARNING: {name} starts at {row['first_loss']:.2f}, not near ln V = {expected:.2f}")
     for name, reason in report["left_out"].items():
         print(f"{name}: left out: {reason}")
 

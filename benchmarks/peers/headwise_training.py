@@ -31,7 +31,7 @@ def main() -> None:
     updater = Updater(model, build_optimizer(settings, model.parameters()), smoothing=request["smoothing"])
     batches = PairBatches(Store(Path(request["store"])), request["batch_tokens"], request["seed"])
     with Prefetch(walk(batches, Cursor(*request["cursor"]))) as ready:
-        report(model, measure(request, lambda batch: updater(batch, RATE).loss, ready))
+        report(model, measure(request, lambda batch: updater(batch, RATE).loss, (batch for batch, _ in ready)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """JoeyNMT's model and loss, run by benchmarks/training.py on given batches.
 
-Dropout: attention, feed-forward, sub-layers, embeddings. Its loss is a divergence; the entropy of the smoothed target is
-added to what is reported, so that it is a cross-entropy like the others' (the gradient is the same).
+Dropout: attention, feed-forward, sub-layers, embeddings. Its loss is a divergence; the entropy of the smoothed
+target is added to what is reported, so that it is a cross-entropy like the others' (the gradient is the same).
 """
 
 from __future__ import annotations

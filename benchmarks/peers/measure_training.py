@@ -55,7 +55,7 @@ def main(build: Callable[[dict], tuple[Step, torch.nn.Module]]) -> None:
 
 
 def report(model: torch.nn.Module, result: dict) -> None:
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    parameters = sum(p.numel() for p in model.parameters() if p.requires_grad)
     print(json.dumps({**result, "parameters": parameters, "peak": peak()}), flush=True)
 
 
@@ -97,7 +97,7 @@ def ready(request: dict) -> list[Batch]:
         ids = dict(arrays)
     count = request["warmup"] + request["steps"]
     if request["batches"] == "own":
-        order, cuts = by_target_length(np.diff(ids["target_offsets"]), request["batch_tokens"])
+        order, cuts = by_target_length(ids, request["batch_tokens"])
         chosen = np.resize(np.roll(np.random.default_rng(1).permutation(len(cuts) - 1), -request["first"]), count)
     else:
         order, cuts = ids["order"], ids["cuts"]
@@ -105,12 +105,12 @@ def ready(request: dict) -> list[Batch]:
     return [make(ids, order[cuts[which] : cuts[which + 1]]) for which in chosen]
 
 
-def by_target_length(lengths: np.ndarray, budget: int) -> tuple[np.ndarray, list[int]]:
-    """The usual batching: shuffled, sorted by target length, as many as fit, padding counted."""
-    order = np.random.default_rng(0).permutation(len(lengths))
-    order = order[np.argsort(lengths[order], kind="stable")]
+def by_target_length(ids: dict[str, np.ndarray], budget: int) -> tuple[np.ndarray, list[int]]:
+    """The usual batching: sorted by target length (equal ones by source length), as many as fit, padding counted."""
+    source, target = (np.diff(ids[f"{side}_offsets"]) + 1 for side in ("source", "target"))
+    order = np.lexsort((source, target))
     cuts = [0]
-    for place, length in enumerate(lengths[order] + 1):
+    for place, length in enumerate(target[order]):
         if (place - cuts[-1] + 1) * length > budget:
             cuts.append(place)
     return order, [*cuts, len(order)]

@@ -1,7 +1,7 @@
 """A well-written plain loop on torch.nn.Transformer, run by benchmarks/training.py.
 
-It avoids what such loops waste: one matrix for both embeddings and the output, a causal flag instead of a mask, a padding
-mask only where there is padding, one fused Adam. Dropout: attention, feed-forward, sub-layers, embeddings.
+It avoids what such loops waste: one matrix for both embeddings and the output, a causal flag instead of a mask, a
+padding mask only where there is padding, one fused Adam. Dropout: attention, feed-forward, sub-layers, embeddings.
 """
 
 from __future__ import annotations

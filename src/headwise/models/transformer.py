@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -37,8 +38,8 @@ class DecoderState:
             cache.reorder(indices)
         sentences = indices.view(-1, self.beam)[:, 0] // self.beam
         count = self.cross[0][0].size(0)
-        if sentences.numel() == count and bool((sentences == sentences.new_tensor(range(count))).all()):
-            return
+        if torch.equal(sentences, torch.arange(count, device=sentences.device)):
+            return  # hypotheses moved within their sentences
         self.cross = [(key[sentences], value[sentences]) for key, value in self.cross]
         if self.allowed is not None:
             self.allowed = self.allowed[sentences]

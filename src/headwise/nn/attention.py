@@ -15,6 +15,9 @@ from headwise.nn.dropped_attention import dropped_attention
 from headwise.nn.masks import causal_mask
 from headwise.nn.positions import RotaryPositions
 
+# Called with queries, keys, values (B, H, length, K), the mask, and whether attention is causal.
+Observer = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool], None]
+
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None
@@ -66,8 +69,8 @@ class MultiHeadAttention(nn.Module):
     The H projections of each kind are one matrix, split afterwards; for self-attention all three kinds are one matmul.
     """
 
-    # Set by `capture_attention`: receives the weights (B, H, T, S) of a call, computed beside the output.
-    observer: Callable[[Tensor], None] | None = None
+    # Set by `capture_attention`; sees what each call attends with.
+    observer: Observer | None = None
 
     def __init__(
         self,
@@ -83,12 +86,11 @@ class MultiHeadAttention(nn.Module):
         self.model_dim, self.num_heads, self.dropout, self.rotary = model_dim, num_heads, dropout, rotary
         self.query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=bias)
         self.output = nn.Linear(model_dim, model_dim, bias=bias)
-        for projection in self.query_key_value.weight.chunk(3):  # Xavier for each D × D map, not for the stack of three
-            nn.init.xavier_uniform_(projection)
-        nn.init.xavier_uniform_(self.output.weight)
-        if bias:
-            nn.init.zeros_(self.query_key_value.bias)
-            nn.init.zeros_(self.output.bias)
+        # Xavier for each D × D map, not for the stack of three.
+        for matrix in (*self.query_key_value.weight.chunk(3), self.output.weight):
+            nn.init.xavier_uniform_(matrix)
+        for linear in (self.query_key_value, self.output) if bias else ():
+            nn.init.zeros_(linear.bias)
 
     def forward(
         self,
@@ -101,6 +103,7 @@ class MultiHeadAttention(nn.Module):
         past: KeyValueCache | None = None,
     ) -> Tensor:
         """(B, T, D), (B, S, D), (B, S, D) -> (B, T, D). `allowed` is (T, S), (B, T, S) or (B, H, T, S), broadcast."""
+        _check_inputs(query, key, value, self.model_dim)
         q, k, v = self.project(query, key, value)
         if self.rotary is not None:
             start = past.length if past is not None else 0
@@ -111,15 +114,12 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The three inputs in the heads' own spaces, (B, H, length, K) each; one matmul where inputs are the same."""
-        _check_inputs(query, key, value, self.model_dim)
         if query is key and key is value:
             q, k, v = self._heads(query, 0, 3)
             return q, k, v
-        q = self.queries(query)
         if key is value:
-            k, v = self.keys_values(key)
-            return q, k, v
-        return q, self._heads(key, 1, 2)[0], self._heads(value, 2, 3)[0]
+            return self.queries(query), *self.keys_values(key)
+        return self.queries(query), self._heads(key, 1, 2)[0], self._heads(value, 2, 3)[0]
 
     def queries(self, x: Tensor) -> Tensor:
         return self._heads(x, 0, 1)[0]
@@ -133,31 +133,20 @@ class MultiHeadAttention(nn.Module):
         """Attention in each head, heads joined, output projection: (B, H, T, K) … -> (B, T, D)."""
         if allowed is not None and allowed.dim() == 3:
             allowed = allowed[:, None]  # (B, T, S) -> (B, 1, T, S)
-        rate = self.dropout if self.training else 0.0
-        joined = fast_attention(q, k, v, allowed, causal=causal, rate=rate).transpose(1, 2).flatten(2)  # (B, T, D)
+        heads = fast_attention(q, k, v, allowed, causal=causal, rate=self.dropout if self.training else 0.0)
         if self.observer is not None:
-            self._observe(q, k, v, allowed, causal)
-        out: Tensor = self.output(joined)
-        return out
+            self.observer(q, k, v, allowed, causal)
+        joined: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, H, T, K) -> (B, T, H·K) -> (B, T, D)
+        return joined
 
     def _heads(self, x: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
         """Projections first…last of (query, key, value) in one matmul, split into heads."""
         rows = slice(first * self.model_dim, last * self.model_dim)
-        whole = first == 0 and last == 3
-        weight, bias = self.query_key_value.weight, self.query_key_value.bias
-        projected = F.linear(x, weight if whole else weight[rows], bias if whole or bias is None else bias[rows])
-        batch, length, _ = x.shape
-        split = projected.view(batch, length, last - first, self.num_heads, -1)  # (B, T, kinds, H, K)
+        weight, bias = self.query_key_value.weight[rows], self.query_key_value.bias
+        projected = F.linear(x, weight, None if bias is None else bias[rows])  # (B, T, kinds · D)
+        split = projected.view(*x.shape[:2], last - first, self.num_heads, -1)  # (B, T, kinds, H, K)
         heads: tuple[Tensor, ...] = split.permute(2, 0, 3, 1, 4).unbind(0)  # kinds × (B, H, T, K)
         return heads
-
-    @torch.no_grad()
-    def _observe(self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, causal: bool) -> None:
-        if causal:
-            seen = causal_mask(q.size(-2), past=k.size(-2) - q.size(-2), device=q.device)
-            allowed = seen if allowed is None else allowed & seen
-        assert self.observer is not None
-        self.observer(scaled_dot_product_attention(q, k, v, allowed)[1])
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, model_dim: int) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
+import torch
 from torch import Tensor, nn
 
-from headwise.nn.attention import MultiHeadAttention
+from headwise.nn.attention import MultiHeadAttention, scaled_dot_product_attention
+from headwise.nn.masks import causal_mask
 
 
 @contextmanager
@@ -24,8 +27,18 @@ def capture_attention(
     try:
         for name, module in observed:
             captured[name] = []
-            module.observer = captured[name].append
+            module.observer = partial(_keep_weights, captured[name])
         yield captured
     finally:
         for _, module in observed:
             module.observer = None
+
+
+@torch.no_grad()
+def _keep_weights(
+    kept: list[Tensor], query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, causal: bool
+) -> None:
+    if causal:
+        seen = causal_mask(query.size(-2), past=key.size(-2) - query.size(-2), device=query.device)
+        allowed = seen if allowed is None else allowed & seen
+    kept.append(scaled_dot_product_attention(query, key, value, allowed)[1])

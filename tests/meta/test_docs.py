@@ -1,0 +1,68 @@
+"""The documents are true: pages that a script writes are current, links lead somewhere, records are numbered."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+RECORDS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+
+
+@pytest.fixture
+def make_path() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("make_path", ROOT / "docs" / "make_path.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    threads = torch.get_num_threads()
+    spec.loader.exec_module(module)
+    yield module
+    torch.set_num_threads(threads)
+
+
+def test_the_path_page_has_the_ids_and_shapes_of_this_code(make_path: ModuleType) -> None:
+    written = make_path.PAGE.read_text(encoding="utf-8")
+    made = make_path.make_page()
+    assert make_path.comparable(made) == make_path.comparable(written), "run: .venv/bin/python docs/make_path.py"
+
+
+def test_the_path_page_is_compared_by_all_but_measured_numbers(make_path: ModuleType) -> None:
+    comparable = make_path.comparable
+    assert comparable("shape (3, 4) is **0.51** of -1.20") == comparable("shape (3, 4) is 0.98\nof 7.00")
+    assert comparable("shape (3, 4)") != comparable("shape (3, 5)")
+    assert comparable("```text varies\n玛丽\n```") == comparable("```text varies\n汤姆\n```")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_document_leads_to_a_file(document: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in link]
+    missing = [link for link in links if link and not (document.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("document", [*RECORDS, ROOT / "docs" / "path.md"], ids=lambda path: path.name)
+def test_every_module_that_a_record_names_exists(document: Path) -> None:
+    named = re.findall(
+        r"`((?:src/headwise|tests|docs|benchmarks|[a-z]+)/[\w./]*)`", document.read_text(encoding="utf-8")
+    )
+    places = (ROOT, ROOT / "src" / "headwise")
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert not missing
+
+
+def test_decision_records_are_numbered_without_a_gap() -> None:
+    assert [path.name[:4] for path in RECORDS] == [f"{number:04d}" for number in range(1, len(RECORDS) + 1)]
+    for path in RECORDS:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {path.name[:4]}: ")
+        for part in ("## Context", "## Choice", "## Rejected"):
+            assert part in text, f"{path.name} has no part '{part}'"

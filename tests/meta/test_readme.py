@@ -1,0 +1,156 @@
+"""The README's own commands run, in its order, on a small corpus; and the two READMEs say the same."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from fixtures_models import english_sentences, german, small_transformer, word_tokenizers
+from typer import Typer
+from typer.testing import CliRunner
+
+from headwise.bundle.weights import save_model
+from headwise.cli.main import VERBS
+
+ROOT = Path(__file__).parents[2]
+READMES = ("README.md", "README.zh-CN.md")
+# Training is cut short, the model small and its output short; all else is as it is written.
+SMALL = {
+    "my-translator.toml": (
+        "training.steps=3 tokenizer.size=310 model.model_dim=16 model.ff_dim=16 model.encoder_layers=1 "
+        "model.decoder_layers=1 decoding.max_extra=3"
+    ),
+    "my-writer.toml": "training.steps=3 training.warmup=1 tokenizer.size=290 model.model_dim=16 model.layers=1",
+}
+
+
+def blocks(readme: str, kind: str) -> list[str]:
+    """The contents of the fenced blocks of a kind."""
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(readme: str) -> list[list[str]]:
+    lines = [line for block in blocks(readme, "sh") for line in block.splitlines()]
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def recipes(readme: str) -> dict[str, str]:
+    """Name and text of each recipe; its first line is a comment that names it."""
+    return {block.split()[1].rstrip(":："): block for block in blocks(readme, "toml")}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the texts and recipes that the README speaks of."""
+    for number, (name, count) in enumerate({"train": 400, "val": 20, "test": 20}.items()):
+        english = english_sentences(count, seed=number)
+        (tmp_path / f"{name}.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+        (tmp_path / f"{name}.de").write_text("\n".join(map(german, english)) + "\n", encoding="utf-8")
+    shutil.copy(tmp_path / "train.en", tmp_path / "book.txt")
+    shutil.copy(tmp_path / "test.en", tmp_path / "test.txt")
+    for name, text in recipes("README.md").items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def headwise(*arguments: str) -> str:
+    app = Typer(pretty_exceptions_enable=False)
+    for verb in VERBS:
+        app.command(verb)(getattr(importlib.import_module(f"headwise.cli.{verb}"), verb))
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, f"headwise {shlex.join(arguments)}: {result.output}"
+    return result.stdout
+
+
+def test_every_command_of_the_readme_works_in_its_order(place: Path) -> None:
+    ran = set()
+    for program, *arguments in commands("README.md"):
+        if program != "headwise":
+            continue
+        if arguments[0] == "train":
+            arguments += [word for setting in SMALL[arguments[1]].split() for word in ("--set", setting)]
+        printed = headwise(*arguments)
+        ran.add(arguments[0])
+        if arguments[0] == "train" and not (place / "headwise-demo").exists():
+            shutil.copytree(place / "runs" / "my-translator", place / "headwise-demo" / "run")
+        if "--output" in arguments:
+            assert (place / arguments[arguments.index("--output") + 1]).stat().st_size > 0
+        if arguments[0] in ("check", "translate", "evaluate", "score", "info") and "--output" not in arguments:
+            assert printed.strip()
+    assert {"check", "train", "translate", "generate", "evaluate", "look", "export"} <= ran
+
+
+def test_the_python_of_the_readme_runs(place: Path) -> None:
+    tokenizers = word_tokenizers()
+    model = small_transformer(tokenizers.source.size)
+    save_model(place / "headwise-demo" / "run" / "model", model, tokenizers, family="transformer")
+    (snippet,) = blocks("README.md", "python")
+    (place / "snippet.py").write_text(snippet, encoding="utf-8")
+    done = subprocess.run([sys.executable, "snippet.py"], cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_the_recipes_of_the_readme_need_no_change(place: Path) -> None:
+    for name in recipes("README.md"):
+        printed = tomllib.loads(headwise("train", name, "--print-recipe"))
+        assert printed["model"]["model_dim"] > 0
+        assert printed["data"]["languages"]
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_every_make_target_and_file_that_the_readme_names_exists(readme: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    others = [words for words in commands(readme) if words[0] != "headwise"]
+    assert [words for words in others if words[0] == "make"][:2] == [["make", "demo"], ["make", "test"]]
+    for program, *arguments in others:
+        if program == "make":
+            assert set(arguments) <= targets
+        else:
+            assert [program, *arguments] == ["pip", "install", "-c", "constraints.txt", "."]
+            assert (ROOT / "constraints.txt").is_file()
+            assert (ROOT / "pyproject.toml").is_file()
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_the_readme_speaks_of_no_command_that_does_not_exist(readme: str) -> None:
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    assert set(re.findall(r"\bheadwise ([a-z]+)\b", text)) <= set(VERBS)
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_the_listing_of_the_readme_is_the_source_folder(readme: str) -> None:
+    (listing,) = blocks(readme, "text")
+    listed = {line.split()[0].rstrip("/") for line in listing.splitlines()}
+    source = ROOT / "src" / "headwise"
+    folders = {path.parent.name for path in source.glob("*/__init__.py")}
+    files = {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
+    assert listed == folders | files
+
+
+def test_both_readmes_have_the_same_commands_recipes_and_python() -> None:
+    english, chinese = READMES
+    assert commands(english) == commands(chinese)
+    parsed = [{name: tomllib.loads(text) for name, text in recipes(readme).items()} for readme in READMES]
+    assert parsed[0] == parsed[1]
+    trees = [[ast.dump(ast.parse(block)) for block in blocks(readme, "python")] for readme in READMES]
+    assert trees[0] == trees[1]
+
+
+def test_both_readmes_have_the_same_sections_and_links() -> None:
+    texts = [(ROOT / readme).read_text(encoding="utf-8") for readme in READMES]
+    headings = [len(re.findall(r"^## ", text, re.MULTILINE)) for text in texts]
+    assert headings[0] == headings[1]
+    links = [re.findall(r"\]\(([^)]+)\)", text) for text in texts]
+    assert sorted(set(links[0]) - set(READMES)) == sorted(set(links[1]) - set(READMES))
