@@ -40,7 +40,7 @@ def environment(folder: Path, peer: str) -> Path:
     (site / "torch_of_the_benchmark.pth").write_text(sysconfig.get_path("purelib") + "\n")
     constraints = home / "constraints.txt"
     constraints.write_text(f"torch=={version('torch').split('+')[0]}\n")
-    command = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, *PACKAGES[peer]]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(constraints), *PACKAGES[peer]]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         raise NotInstalledError((run.stderr.strip().splitlines() or ["pip failed"])[-1])

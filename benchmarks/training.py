@@ -10,9 +10,10 @@ alike. A round is `--steps` updates after two that do not count; round n of all 
 median of the rounds, with the lowest and highest. MFU is the share of the matmul peak, measured in the same rounds: 6 ·
 (encoder parameters · source tokens + (decoder parameters + V · D) · target tokens) / seconds / peak, real tokens only.
 
-`torch` batches for itself, sorted by target length, then source length; all other peers get Headwise's batches, ready in memory, which is
-more than they would have by themselves. OpenNMT-py and JoeyNMT lend their model and loss; their own loops are not run.
-A peer's environment is made under --environments on first use; one that cannot be installed is named and left out.
+`torch` batches for itself, sorted by target length (equal ones by source length); all other peers get Headwise's
+batches, ready in memory, which is more than they would have by themselves. OpenNMT-py and JoeyNMT lend their model and
+loss; their own loops are not run. A peer's environment is made under --environments on first use; a peer that cannot be
+installed is named and left out. "cores" says how many the contestant had: well below --threads, the machine was busy.
 """
 
 from __future__ import annotations
@@ -90,9 +91,10 @@ class Work:
         """Multiply-adds of the weights in a training step, times two, for the tokens that were trained on."""
         with torch.device("meta"):
             model: Any = build_model("transformer", {"source_vocab": self.vocabulary, **self.sizes})
-        encoder, decoder = (sum(p.numel() for p in part.parameters()) for part in (model.encoder, model.decoder))
-        output = self.vocabulary * self.sizes["model_dim"]
-        return 6.0 * (encoder * result["source_tokens"] + (decoder + output) * result["tokens"])
+        encoder, decoder = (float(sum(p.numel() for p in m.parameters())) for m in (model.encoder, model.decoder))
+        output: int = self.vocabulary * self.sizes["model_dim"]
+        source, target = float(result["source_tokens"]), float(result["tokens"])
+        return 6.0 * (encoder * source + (decoder + output) * target)
 
 
 def prepare_work(folder: Path, scratch: Path, preset: str, batches: int) -> Work:
@@ -108,7 +110,7 @@ def prepare_work(folder: Path, scratch: Path, preset: str, batches: int) -> Work
         plan = planned.planner.plan(epoch)
         cursors += [Cursor(epoch, index) for index in range(len(plan))]
         rows += [plan.rows(index) for index in range(len(plan))]
-    arrays = {"order": np.concatenate(rows), "cuts": np.cumsum([0, *map(len, rows)])}
+    arrays: dict[str, Any] = {"order": np.concatenate(rows), "cuts": np.cumsum([0, *map(len, rows)])}
     for side in ("source", "target"):
         arrays[side] = store.slice(side, 0, store.manifest.tokens[side])
         arrays[f"{side}_offsets"] = np.concatenate(([0], np.cumsum(store.lengths(side), dtype=np.int64)))
@@ -211,14 +213,14 @@ def show(report: Figures) -> None:
     print(
         f"\n{report['preset']}: {report['rounds']} rounds of {report['steps']} updates, {report['threads']} threads, "
         f"matmul peak {report['matmul_peak'] / 1e9:.0f} GF/s, torch {report['torch']}\n"
-        f"{'':<22}{'tokens/s':>10}{'lowest-highest':>18}{'MFU':>7}{'RSS MB':>9}{'padding':>14}{'first loss':>12}"
-        f"{'parameters':>13}  dropouts  batches"
+        f"{'':<22}{'tokens/s':>10}{'lowest-highest':>18}{'MFU':>7}{'RSS MB':>9}{'cores':>7}{'padding':>14}"
+        f"{'first loss':>12}{'parameters':>13}  dropouts  batches"
     )
     for name, row in report["contestants"].items():
         spread = f"{row['lowest']:,.0f}-{row['highest']:,.0f}"
         padding = f"{row['source_padding']:.1%} {row['target_padding']:.1%}"
         print(
-            f"{name:<22}{row['tokens_a_second']:>10,.0f}{spread:>18}{row['mfu']:>7.1%}{row['peak_mb']:>9,}"
+            f"{name:<22}{row['tokens_a_second']:>10,.0f}{spread:>18}{row['mfu']:>7.1%}{row['peak_mb']:>9,}{row['cores_used']:>7.2f}"
             f"{padding:>14}{row['first_loss']:>12.2f}{row['parameters']:>13,}  {row['dropouts']:<8}  {row['batches']}"
         )
     for title, ratio in report["ratios"].items():
@@ -226,9 +228,7 @@ def show(report: Figures) -> None:
             f"headwise / {title} ({ratio['peer']}): {ratio['speed']:.2f} "
             f"({ratio['lowest']:.2f}-{ratio['highest']:.2f}), memory {ratio['memory']:.2f}"
         )
-    print(
-        "\ndropouts 0.1 - all: attention, feed-forward, sub-layers, embeddings; outer: sub-layers and embeddings only"
-    )
+    print("\ndropout 0.1 is on: attention, feed-forward, sub-layers, embeddings (all), or the last two only (outer)")
     for name, row in report["contestants"].items():
         if row["note"]:
             print(f"{name}: {row['note']}")

@@ -30,7 +30,7 @@ from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.losses import batch_loss, label_smoothed_cross_entropy
 from headwise.models.transformer import Transformer
-from headwise.nn import capture_attention, causal_mask, padding_mask, scaled_dot_product_attention
+from headwise.nn import EncoderLayer, capture_attention, causal_mask, padding_mask, scaled_dot_product_attention
 from headwise.text.phrasebook import Phrasebook, PhrasePair
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.training.optimizers import build_optimizer
@@ -231,6 +231,7 @@ def _embedding(example: Example, page: Page) -> None:
 def _encoder(example: Example, page: Page) -> None:
     model, batch, shown = example.model, example.batch, len(example.source) + 1  # one column of padding is enough
     layer = model.encoder.layers[0]
+    assert isinstance(layer, EncoderLayer)
     attention = layer.self_attention
     x = model.source_positions(model.source_embedding(batch.source))
     q, k, v = attention.project(x, x, x)

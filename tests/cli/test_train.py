@@ -19,6 +19,8 @@ from command import Command
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, open_checkpoint
 from headwise.bundle.files import open_bundle
 from headwise.text.phrasebook import write_corpus
+from headwise.training.hooks import Log, Save
+from headwise.training.loop import Trainer
 
 RECIPE = """
 [data]
@@ -91,7 +93,7 @@ def test_control_c_saves_and_the_same_command_finishes(headwise: Command, corpus
     arguments = train(
         corpus,
         run,
-        "training.steps=400",
+        "training.steps=150",
         "training.log_every=1",
         "training.validate_every=1000",
         "training.save_every=200",
@@ -111,12 +113,31 @@ def test_control_c_saves_and_the_same_command_finishes(headwise: Command, corpus
     assert (process.returncode, out) == (130, "")
     (stopped,) = [line for line in err.splitlines() if line.startswith("stopped at update ")]
     step = int(stopped.split()[3])
-    assert 1 <= step < 400
+    assert 1 <= step < 150
     assert open_checkpoint(run / f"checkpoints/step-{step:08d}").state["step"] == step
     code, _, err = headwise(*arguments)
     assert code == 0
     assert f"going on from update {step} " in err
-    assert "finished after 400 updates" in err
+    assert "finished after 150 updates" in err
+
+
+def test_control_c_in_the_last_update_loses_nothing_of_the_end(
+    headwise: Command, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ("training.steps=7", "training.log_every=5")
+    assert headwise(*train(corpus, tmp_path / "alone", *settings))[0] == 0
+    check = Trainer._check_budget
+
+    def stop_and_check(trainer: Trainer) -> None:
+        if trainer.step == 7:
+            signal.raise_signal(signal.SIGINT)
+        check(trainer)
+
+    monkeypatch.setattr(Trainer, "_check_budget", stop_and_check)
+    code, _, err = headwise(*train(corpus, tmp_path / "stopped", *settings))
+    assert code == 0
+    assert "finished after 7 updates" in err
+    assert (tmp_path / "stopped/log.jsonl").read_text() == (tmp_path / "alone/log.jsonl").read_text()
 
 
 SECOND_SIGNAL = """
@@ -211,8 +232,9 @@ def test_a_full_disk_is_told_the_last_good_checkpoint_stays_and_the_run_ends_cle
     with files_at_most(80_000):  # enough for all but the state of the optimizer
         code, _, err = headwise(*train(corpus, run, "training.steps=12"))
     assert code == 1
-    print(err)
-    (told,) = [line for line in err.splitlines() if line.startswith("warning: could not write") and "update 6" in line]
+    (told,) = [
+        line for line in err.splitlines() if line.startswith("warning: could not write") and "step-00000006:" in line
+    ]
     assert "training goes on and tries again at update 7" in told
     assert "update 12 loss" in err
     assert err.splitlines()[-1].startswith("headwise: error: could not write")
@@ -230,8 +252,6 @@ def test_a_full_disk_is_told_the_last_good_checkpoint_stays_and_the_run_ends_cle
 def test_a_disk_that_has_room_again_is_used_and_the_log_misses_nothing(
     headwise: Command, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headwise.training.hooks import Log, Save
-
     room = {"left": True}
     save, write = Save.save, Log._write
 

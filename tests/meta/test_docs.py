@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -51,11 +52,12 @@ def test_every_link_of_a_document_leads_to_a_file(document: Path) -> None:
 
 @pytest.mark.parametrize("document", [*RECORDS, ROOT / "docs" / "path.md"], ids=lambda path: path.name)
 def test_every_module_that_a_record_names_exists(document: Path) -> None:
-    named = re.findall(
-        r"`((?:src/headwise|tests|docs|benchmarks|[a-z]+)/[\w./]*)`", document.read_text(encoding="utf-8")
+    source = ROOT / "src" / "headwise"
+    folders = "|".join(
+        ["src", "tests", "docs", "benchmarks", *(path.parent.name for path in source.glob("*/__init__.py"))]
     )
-    places = (ROOT, ROOT / "src" / "headwise")
-    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    named = re.findall(rf"`((?:{folders})/[\w./]*)`", document.read_text(encoding="utf-8"))
+    missing = [name for name in named if not (ROOT / name).exists() and not (source / name).exists()]
     assert not missing
 
 
@@ -66,3 +68,14 @@ def test_decision_records_are_numbered_without_a_gap() -> None:
         assert text.startswith(f"# {path.name[:4]}: ")
         for part in ("## Context", "## Choice", "## Rejected"):
             assert part in text, f"{path.name} has no part '{part}'"
+
+
+def test_every_dependency_has_its_reason_in_the_first_record() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.split(r"[<>=!~\[ ;]", requirement)[0] for requirement in wanted}
+    record = RECORDS[0].read_text(encoding="utf-8")
+    assert {name for name in names if not re.search(rf"\b{re.escape(name)}\b", record)} == set()

@@ -28,7 +28,10 @@ SMALL = {
         "training.steps=3 tokenizer.size=310 model.model_dim=16 model.ff_dim=16 model.encoder_layers=1 "
         "model.decoder_layers=1 decoding.max_extra=3"
     ),
-    "my-writer.toml": "training.steps=3 training.warmup=1 tokenizer.size=290 model.model_dim=16 model.layers=1",
+    "my-writer.toml": (
+        "training.steps=3 training.warmup=1 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 "
+        "model.ff_dim=16 model.layers=1"
+    ),
 }
 
 
@@ -45,7 +48,7 @@ def commands(readme: str) -> list[list[str]]:
 
 def recipes(readme: str) -> dict[str, str]:
     """Name and text of each recipe; its first line is a comment that names it."""
-    return {block.split()[1].rstrip(":："): block for block in blocks(readme, "toml")}
+    return {re.findall(r"# ([\w.-]+)", block)[0]: block for block in blocks(readme, "toml")}
 
 
 @pytest.fixture
@@ -93,7 +96,9 @@ def test_every_command_of_the_readme_works_in_its_order(place: Path) -> None:
 def test_the_python_of_the_readme_runs(place: Path) -> None:
     tokenizers = word_tokenizers()
     model = small_transformer(tokenizers.source.size)
-    save_model(place / "headwise-demo" / "run" / "model", model, tokenizers, family="transformer")
+    save_model(
+        place / "headwise-demo" / "run" / "model", model, tokenizers, family="transformer", decoding={"max_extra": 3}
+    )
     (snippet,) = blocks("README.md", "python")
     (place / "snippet.py").write_text(snippet, encoding="utf-8")
     done = subprocess.run([sys.executable, "snippet.py"], cwd=place, capture_output=True, text=True)
@@ -126,7 +131,8 @@ def test_every_make_target_and_file_that_the_readme_names_exists(readme: str) ->
 @pytest.mark.parametrize("readme", READMES)
 def test_the_readme_speaks_of_no_command_that_does_not_exist(readme: str) -> None:
     text = (ROOT / readme).read_text(encoding="utf-8")
-    assert set(re.findall(r"\bheadwise ([a-z]+)\b", text)) <= set(VERBS)
+    assert set(re.findall(r"`headwise ([a-z]+)", text)) <= set(VERBS)
+    assert {words[1] for words in commands(readme) if words[0] == "headwise"} <= {*VERBS, "--help"}
 
 
 @pytest.mark.parametrize("readme", READMES)

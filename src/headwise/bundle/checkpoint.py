@@ -2,7 +2,7 @@
 
     checkpoints/step-00001000/
         model/                  a model directory like any other
-        training.safetensors    optimizer, averages, random generators
+        training.safetensors    weights, optimizer, moving average
         training.json           counters, data cursor, what the hooks remember
         manifest.json           the SHA-256 of every file, written last
 

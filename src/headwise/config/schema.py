@@ -146,7 +146,7 @@ class Training(Section):
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="auto: bf16 only where the machine is fast at it"
     )
-    threads: Annotated[int, Field(ge=0)] = Field(0, description="CPU threads; 0: as many as there are cores")
+    threads: Annotated[int, Field(ge=0)] = Field(0, description="CPU cores, each with a share of every batch; 0: all")
     max_bad_updates: Annotated[int, Field(ge=0)] = Field(
         10, description="updates skipped for a loss or gradient that is no number before the run stops"
     )

@@ -54,8 +54,8 @@ def curves_picture(courses: Sequence[Course], path: str | Path) -> None:
     content = io.BytesIO()
     with rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph .* missing")
-        figure = Figure(facecolor="white", layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+        figure = Figure(facecolor="white")
+        figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
         _fill(figure, courses)
         metadata = {"Date": None} if kind == "svg" else None  # equal input gives an equal file
         figure.savefig(content, format=kind, dpi=DOTS, metadata=metadata)

@@ -6,6 +6,7 @@ rate within 1/65536, and a 64-bit draw holds four of them; this is about five ti
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
@@ -15,12 +16,21 @@ from torch import Tensor, nn
 from headwise.errors import ShapeError
 
 _BITS = 16
+_thread = threading.local()
+
+
+def seed_dropout(seed: int) -> None:
+    """From now on this thread's masks are a function of `seed`, whatever other threads draw."""
+    if not hasattr(_thread, "generator"):
+        _thread.generator = torch.Generator()
+    _thread.generator.manual_seed(seed)
 
 
 def random_bits(count: int) -> Tensor:
-    """`count` independent uniform draws from all of int16, from torch's default generator."""
+    """`count` independent uniform draws from all of int16, from this thread's generator or else torch's default one."""
+    generator: torch.Generator | None = getattr(_thread, "generator", None)
     # The bounds matter: a plain random_() never sets the sign bit, and a quarter of the draws would be biased.
-    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None, generator=generator)
     return words.view(torch.int16)[:count]
 
 

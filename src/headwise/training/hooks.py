@@ -18,6 +18,7 @@ from headwise.data.batch import Batch, LanguageBatch
 from headwise.errors import WorkFailed
 from headwise.losses import batch_loss
 from headwise.training.loop import Hook, Record, Trainer
+from headwise.training.machine import all_cores, core_count
 from headwise.training.state import collect_tensors, loop_state
 from headwise.training.step import Update
 
@@ -176,7 +177,8 @@ class Validate(Hook):
         """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
         model = trainer.model.eval()
         try:
-            with torch.no_grad(), trainer.average.applied() if trainer.average else nullcontext():
+            weights = trainer.average.applied() if trainer.average else nullcontext()
+            with torch.no_grad(), weights, all_cores(core_count(trainer.settings.threads)):
                 total, count = 0.0, 0
                 for batch in self.batches():
                     sums = batch_loss(model, batch.to(trainer.updater.device))

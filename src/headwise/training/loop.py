@@ -81,7 +81,7 @@ class Trainer:
         return self.stop or "epochs"
 
     def _take(self, batch: Batch | LanguageBatch, after: Cursor, asked: float) -> None:
-        update = self.updater(batch, self.schedule(self.step + 1))
+        update = self.updater(batch, self.schedule(self.step + 1), self.step + 1)
         self.took = time.monotonic() - asked
         self.step += 1
         self.cursor = after

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -29,7 +31,33 @@ def choose_precision(settings: Training, device: torch.device) -> torch.dtype | 
     return torch.bfloat16 if settings.precision == "bf16" else None
 
 
-def prepare_cpu(threads: int) -> None:
-    """As many threads as cores, and denormal numbers flushed to zero: they are noise and cost a hundred cycles each."""
-    torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
+def core_count(wanted: int = 0) -> int:
+    """The cores to use: those that this process may run on, unless a number is asked for."""
+    return wanted or len(os.sched_getaffinity(0))
+
+
+def prepare_worker() -> None:
+    """A training thread keeps to one core and flushes denormal numbers, which are noise and cost a hundred cycles."""
+    torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+
+
+@contextmanager
+def one_core_each() -> Iterator[None]:
+    """For a whole training: operations keep to one core, and shares of a batch go to several; afterwards as before."""
+    before = torch.get_num_threads()
+    prepare_worker()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def all_cores(cores: int) -> Iterator[None]:
+    """Within a training: every operation over all cores, for work that is not cut into shares (validation)."""
+    torch.set_num_threads(cores)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(1)

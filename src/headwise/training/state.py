@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from headwise.bundle.checkpoint import Checkpoint
@@ -16,12 +15,11 @@ from headwise.training.optimizers import optimizer_tensors, restore_optimizer
 
 
 def collect_tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """Weights, optimizer, moving average, and the state of every random generator."""
+    """Weights, optimizer and moving average. Nothing random is kept: every draw is a function of (seed, step)."""
     parts = {
         "weights": named_weights(trainer.model),
         "optimizer": optimizer_tensors(trainer.updater.optimizer, trainer.model),
         "average": trainer.average.tensors() if trainer.average else {},
-        "random": _generators(),
     }
     return {f"{part}:{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
@@ -49,24 +47,9 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         restore_optimizer(trainer.updater.optimizer, trainer.model, parts.get("optimizer", {}))
         if trainer.average is not None:
             trainer.average.restore(parts["average"])
-        _restore_generators(parts["random"])
         trainer.step, trainer.tokens, trainer.seconds = state["step"], state["tokens"], state["seconds"]
         trainer.cursor = Cursor(state["epoch"], state["index"])
         for hook in trainer.hooks:
             hook.restore(state["hooks"].get(type(hook).__name__, {}))
     except (KeyError, RuntimeError) as error:
         raise ModelError(f"{checkpoint.path} does not fit this recipe: {error}") from error
-
-
-def _generators() -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-    return states
-
-
-def _restore_generators(states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["cpu"])
-    for name, state in states.items():
-        if name.startswith("cuda") and torch.cuda.is_available():
-            torch.cuda.set_rng_state(state, int(name.removeprefix("cuda")))

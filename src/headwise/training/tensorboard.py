@@ -34,8 +34,8 @@ class TensorBoard(Hook):
             self.writer = EventsWriter(str(self.folder / "events"), f".{os.getpid()}.{trainer.step}")
         except OSError:
             return
-        # Events of later updates, from before a resume, are to be forgotten.
-        self._write(trainer.step, session_log=SessionLog(status=SessionLog.START))
+        # Events of later updates, from before a resume, are to be forgotten: from this number on.
+        self._write(trainer.step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] not in ("train", "validation"):

@@ -32,7 +32,7 @@ from headwise.text.tokenizer import TokenizerPair
 from headwise.training.average import MovingAverage
 from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
-from headwise.training.machine import choose_device, choose_precision, prepare_cpu
+from headwise.training.machine import choose_device, choose_precision, core_count, one_core_each
 from headwise.training.optimizers import build_optimizer
 from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
@@ -83,7 +83,8 @@ def train(
         remove_leftovers(run.checkpoints)
         remove_leftovers(run.path)
         _check_text(recipe, run, tell)
-        return _Training(recipe, run, tell, progress).run(hooks)
+        with one_core_each():
+            return _Training(recipe, run, tell, progress).run(hooks)
 
 
 class _Training:
@@ -94,7 +95,6 @@ class _Training:
     ) -> None:
         self.recipe, self.directory, self.tell = recipe, run, tell
         settings = recipe.training
-        prepare_cpu(settings.threads)
         self.device = choose_device(settings.device)
         start = None if recipe.model.from_ is None else open_bundle(recipe.model.from_)
         if start is not None and start.family != recipe.model.family:
@@ -107,8 +107,6 @@ class _Training:
         else:
             self.model = load_model(start, self.device)
             _set_dropout(self.model, recipe)
-        # Weights and dropout draw from generators of their own: a new layer must not shift the dropout masks.
-        torch.manual_seed(settings.seed + 2**32)
 
     def _architecture(self) -> dict[str, Any]:
         architecture, pair = resolve_architecture(self.recipe.model), self.prepared.tokenizers
@@ -135,7 +133,8 @@ class _Training:
         updater = Updater(
             self.model, build_optimizer(settings, self.model.parameters()),
             smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
-            autocast=choose_precision(settings, self.device),
+            autocast=choose_precision(settings, self.device), seed=settings.seed,
+            workers=core_count(settings.threads) if self.device.type == "cpu" else 1,
         )  # fmt: skip
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
         self.average = MovingAverage(self.model, settings.ema) if settings.ema else None

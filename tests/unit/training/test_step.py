@@ -12,7 +12,7 @@ from headwise.data.batch import Batch
 from headwise.text.ragged import Ragged
 from headwise.training.average import MovingAverage
 from headwise.training.optimizers import build_optimizer
-from headwise.training.step import Updater
+from headwise.training.step import Updater, share_seed
 
 
 def ragged(generator: torch.Generator, rows: int, vocab: int) -> Ragged:
@@ -38,11 +38,11 @@ def updater(network: hw.Transformer, **options: object) -> Updater:
     return Updater(network, build_optimizer(settings, network.parameters()), **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("parts", [2, 4, 7])
-def test_an_update_in_micro_batches_equals_the_update_in_one(parts: int) -> None:
+@pytest.mark.parametrize(("rounds", "workers"), [(2, 1), (4, 1), (7, 1), (1, 2), (1, 3), (3, 2)])
+def test_an_update_in_shares_equals_the_update_in_one(rounds: int, workers: int) -> None:
     one, many = model(), model()
     whole = updater(one, smoothing=0.1)(batch(), 0.1)
-    split = updater(many, smoothing=0.1, accumulate=parts)(batch(), 0.1)
+    split = updater(many, smoothing=0.1, accumulate=rounds, workers=workers)(batch(), 0.1)
     assert split.loss == pytest.approx(whole.loss, abs=1e-6)
     assert split.tokens == whole.tokens
     for a, b in zip(one.parameters(), many.parameters(), strict=True):
@@ -98,17 +98,24 @@ def test_moving_average_follows_the_weights_and_gives_them_back() -> None:
     assert torch.equal(network.output.weight, moved)
 
 
-def test_two_updates_with_one_seed_are_bit_identical() -> None:
-    results = []
-    for _ in range(2):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_with_one_seed_are_bit_identical_whichever_thread_is_first(workers: int) -> None:
+    def weights(seed: int) -> list[torch.Tensor]:
         network = model(dropout=0.3)
-        step = updater(network, smoothing=0.1)
-        torch.manual_seed(9)
-        for _ in range(3):
-            step(batch(), 0.1)
-        results.append(network)
-    for a, b in zip(results[0].parameters(), results[1].parameters(), strict=True):
-        assert torch.equal(a, b)
+        step = updater(network, smoothing=0.1, workers=workers, seed=seed)
+        for number in range(1, 6):
+            step(batch(), 0.1, number)
+        return [p.detach() for p in network.parameters()]
+
+    first = weights(1)
+    for _ in range(3):
+        assert all(torch.equal(a, b) for a, b in zip(first, weights(1), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first, weights(2), strict=True))
+
+
+def test_every_update_and_share_draws_other_masks() -> None:
+    seeds = {share_seed(seed, step, share) for seed in range(5) for step in range(20) for share in range(4)}
+    assert len(seeds) == 5 * 20 * 4
 
 
 def test_batch_gives_no_lengths_when_nothing_is_padded() -> None:

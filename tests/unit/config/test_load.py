@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwise.config.load import (
+    absolute_paths,
+    build_recipe,
+    load_recipe,
+    parse_override,
+    print_recipe,
+    shipped_recipes,
+)
+from headwise.config.schema import Recipe
+from headwise.errors import RecipeError
+
+
+def test_an_empty_recipe_is_all_defaults() -> None:
+    assert build_recipe({}) == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("training.steps=100", ("training.steps", 100)),
+        ("training.learning_rate=2.5e-3", ("training.learning_rate", 2.5e-3)),
+        ("tokenizer.shared=false", ("tokenizer.shared", False)),
+        ("data.languages=['en', 'de']", ("data.languages", ["en", "de"])),
+        ("data.source=a=b.en", ("data.source", "a=b.en")),
+        ("model.from= runs/base ", ("model.from", "runs/base")),
+        ("model.preset=", ("model.preset", "")),
+    ],
+)
+def test_a_setting_is_toml_or_else_a_word(text: str, expected: tuple[str, Any]) -> None:
+    assert parse_override(text) == expected
+
+
+@pytest.mark.parametrize("text", ["training.steps", "=3", " =3"])
+def test_a_setting_without_key_or_value_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match=r"section\.key=value"):
+        parse_override(text)
+
+
+def test_the_last_setting_of_a_key_counts_and_goes_over_the_file() -> None:
+    recipe = build_recipe({"training": {"steps": 1}}, ["training.steps=2", "training.steps=3"])
+    assert recipe.training.steps == 3
+
+
+def test_one_path_stands_for_a_list_of_one() -> None:
+    recipe = build_recipe({"data": {"source": "a", "target": ["b", "c"]}})
+    assert (recipe.data.source, recipe.data.target) == (("a",), ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"trainng": {}}, "here: unknown key 'trainng'; did you mean 'training'?"),
+        ({"data": {"validation": {"sorce": "x"}}}, "unknown key 'data.validation.sorce'; did you mean 'data.valid"),
+        ({"model": {"frm": "x"}}, "did you mean 'model.from'?"),
+        ({"model": {"zzzz": 1}}, "unknown key 'model.zzzz'; there are family, preset, from"),
+        ({"training": {"steps": "10"}}, "here: training.steps must be a valid integer, not '10'"),
+        ({"training": {"steps": 1.5}}, "training.steps must be a valid integer, not 1.5"),
+        ({"training": {"epochs": True}}, "training.epochs must be a valid integer, not True"),
+        ({"tokenizer": {"shared": 1}}, "tokenizer.shared must be a valid boolean, not 1"),
+        ({"model": {"dropout": 1.0}}, "model.dropout must be less than 1, not 1.0"),
+        ({"training": {"betas": [0.9]}}, "training.betas"),
+        ({"training": 5}, "here: training must be"),
+        ({"data": {"source": [1]}}, "data.source must be a valid string, not 1"),
+    ],
+)
+def test_a_wrong_value_is_one_line_with_place_key_and_remedy(values: dict[str, Any], line: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        build_recipe(values, origin="here")
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_recipe_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().training.steps = 5  # type: ignore[misc]
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RecipeError, match=r"recipe\.toml: cannot be read"):
+        load_recipe(path)
+
+
+def test_paths_are_relative_to_the_recipe_and_globs_stay_globs(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(
+        '[data]\nsource = ["a.en", "/abs/*.en"]\ntarget = "sub/*.de"\n[data.validation]\nsource = "val.en"\n'
+        '[tokenizer]\nfiles = "tok.json"\n[model]\nfrom = "../base"\n'
+    )
+    recipe, base = load_recipe(tmp_path / "recipe.toml")
+    fixed = absolute_paths(recipe, base)
+    assert fixed.data.source == (f"{tmp_path}/a.en", "/abs/*.en")
+    assert fixed.data.target == (f"{tmp_path}/sub/*.de",)
+    assert fixed.data.validation.source == (f"{tmp_path}/val.en",)
+    assert fixed.tokenizer.files == (f"{tmp_path}/tok.json",)
+    assert fixed.model.from_ == f"{tmp_path}/../base"
+    assert absolute_paths(fixed, Path("/elsewhere")) == fixed
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWISE_DATA", str(tmp_path))
+    recipe, base = load_recipe(name)
+    assert base == tmp_path
+    assert load_recipe(name, data=tmp_path / "own")[1] == tmp_path / "own"
+    assert recipe.data.source or recipe.data.text
+    assert recipe.training.steps or recipe.training.epochs or recipe.training.minutes
+    assert print_recipe(recipe)
