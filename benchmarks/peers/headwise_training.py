@@ -17,18 +17,20 @@ from headwise.data.batching import Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.models.registry import build_model
-from headwise.training.machine import prepare_cpu
+from headwise.training.machine import core_count, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 
 
 def main() -> None:
     request = json.load(sys.stdin)
-    prepare_cpu(request["threads"])
+    prepare_worker()
     torch.manual_seed(1)
     model = build_model("transformer", {"source_vocab": request["vocabulary"], **request["sizes"]}).train()
     settings = Training(betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
-    updater = Updater(model, build_optimizer(settings, model.parameters()), smoothing=request["smoothing"])
+    workers = core_count(request["threads"])
+    optimizer = build_optimizer(settings, model.parameters())
+    updater = Updater(model, optimizer, smoothing=request["smoothing"], workers=workers)
     batches = PairBatches(Store(Path(request["store"])), request["batch_tokens"], request["seed"])
     with Prefetch(walk(batches, Cursor(*request["cursor"]))) as ready:
         report(model, measure(request, lambda batch: updater(batch, RATE).loss, (batch for batch, _ in ready)))

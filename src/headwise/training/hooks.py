@@ -98,7 +98,7 @@ class Log(Hook):
         return {"size": self.size, "waiting": self.waiting, "sums": self.sums}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.size, self.waiting, self.sums = state["size"], state["waiting"], dict(state["sums"])
+        self.size, self.waiting, self.sums = state["size"], state.get("waiting", ""), dict(state["sums"])
 
 
 class StopAtBadNumbers(Hook):

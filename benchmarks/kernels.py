@@ -1,0 +1,82 @@
+"""The hand-written parts against what PyTorch offers, one thread, forward and backward: times and ratios.
+
+python benchmarks/kernels.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from headwise.losses import projected_cross_entropy
+from headwise.nn import scaled_dot_product_attention
+from headwise.nn.dropout import dropout
+from headwise.nn.dropped_attention import dropped_attention
+
+ROUNDS = 15
+
+
+def milliseconds(work: Callable[[], None]) -> list[float]:
+    work()
+    taken = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        work()
+        taken.append(1000 * (time.perf_counter() - start))
+    return taken
+
+
+def compare(name: str, ours: Callable[[], None], theirs: Callable[[], None]) -> None:
+    first, second = statistics.median(milliseconds(ours)), statistics.median(milliseconds(theirs))
+    print(f"{name:58} {first:9.2f} ms {second:9.2f} ms   {second / first:5.2f} x")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(1)
+    print(f"{'':58} {'headwise':>12} {'torch':>12}")
+
+    x = torch.randn(4096, 512, requires_grad=True)
+    compare(
+        "dropout 0.1 of 4,096 x 512",
+        lambda: dropout(x, 0.1).sum().backward(),
+        lambda: F.dropout(x, 0.1).sum().backward(),
+    )
+
+    q, k, v = (torch.randn(256, 16, 4, 32).transpose(1, 2).requires_grad_() for _ in range(3))
+    compare(
+        "attention with dropout, 256 sentences of 16, 4 heads of 32",
+        lambda: dropped_attention(q, k, v, None, 0.1).sum().backward(),
+        lambda: F.scaled_dot_product_attention(q, k, v, dropout_p=0.1).sum().backward(),
+    )
+    compare(
+        "the same against the equation",
+        lambda: dropped_attention(q, k, v, None, 0.1).sum().backward(),
+        lambda: (F.dropout(scaled_dot_product_attention(q, k, v)[1], 0.1) @ v).sum().backward(),
+    )
+
+    states, weight = torch.randn(2048, 128, requires_grad=True), torch.randn(8000, 128, requires_grad=True)
+    targets = torch.randint(1, 8000, (2048,))
+    compare(
+        "projection to 8,000 classes and smoothed loss of 2,048 rows",
+        lambda: projected_cross_entropy(states, weight, targets)[0].backward(),
+        lambda: F.cross_entropy(
+            states @ weight.T, targets, reduction="sum", label_smoothing=0.1, ignore_index=0
+        ).backward(),
+    )
+    compare(
+        "the same against F.linear_cross_entropy",
+        lambda: projected_cross_entropy(states, weight, targets)[0].backward(),
+        lambda: F.linear_cross_entropy(
+            states, weight, targets, reduction="sum", label_smoothing=0.1, ignore_index=0
+        ).backward(),
+    )
+
+
+if __name__ == "__main__":
+    main()
