@@ -34,10 +34,10 @@ def train(
     """
     from headwise.config import load
 
-    loaded, base = load.load_recipe(recipe, settings or ())
-    if print_recipe:
-        typer.echo(load.print_recipe(loaded), nl=False)
+    if print_recipe:  # which needs no corpus
+        typer.echo(load.print_recipe(load.load_recipe(recipe, settings or (), data=Path())[0]), nl=False)
         return
+    loaded, base = load.load_recipe(recipe, settings or ())
 
     from headwise.cli.live import Live  # torch, from here on
     from headwise.training.signals import exit_code

@@ -20,14 +20,12 @@ from headwise.config.presets import resolve_architecture
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.data.batching import Batches, Cursor, PairBatches, walk
-from headwise.data.chunks import Files
 from headwise.data.prefetch import Prefetch
 from headwise.data.stream import BlockBatches
-from headwise.errors import DataError, RecipeError
+from headwise.errors import RecipeError
 from headwise.evaluation.contamination import training_sketch
 from headwise.models.registry import Model, build_model
 from headwise.nn import Dropout, MultiHeadAttention
-from headwise.text.corpus import read_line_batches, read_pair_batches
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.average import MovingAverage
 from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
@@ -40,10 +38,10 @@ from headwise.training.state import restore
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
 from headwise.training.watch import Watch
-from headwise.workflows.check import check
 from headwise.workflows.judge import calibration, make_judge, validation_texts
 from headwise.workflows.prepare import Prepared, block_batches, pair_batches, prepare, training_files
 from headwise.workflows.run_directory import RunDirectory
+from headwise.workflows.train_checks import check_settings, check_text, source_lines
 
 
 @dataclass(frozen=True)
@@ -76,13 +74,13 @@ def train(
 ) -> Finished:
     """Trains a recipe whose paths are relative to `base` into the directory `output`, or goes on with what is there."""
     recipe = absolute_paths(recipe, base)
-    _check_settings(recipe)
+    check_settings(recipe)
     run = RunDirectory(output)
     with run.locked():
         run.claim(recipe, resume)
         remove_leftovers(run.checkpoints)
         remove_leftovers(run.path)
-        _check_text(recipe, run, tell)
+        check_text(recipe, run, tell)
         with one_core_each():
             return _Training(recipe, run, tell, progress).run(hooks)
 
@@ -247,7 +245,7 @@ class _Training:
     def _fingerprints(self) -> dict[str, Any]:
         """What `evaluate` compares test lines with, to warn of those that were trained on."""
         files = training_files(self.recipe, self.directory.path)
-        return {files.sides[0]: training_sketch(_fingerprint_lines(files))}
+        return {files.sides[0]: training_sketch(source_lines(files))}
 
     def _write_card(self, best: dict[str, Any]) -> None:
         bundle = open_bundle(self.directory.model)
@@ -258,40 +256,6 @@ class _Training:
         if texts is not None:
             card |= {"calibration": calibration(self.directory.model, *texts)}
         self._save_model(self.directory.model, weights, card)
-
-
-def _fingerprint_lines(files: Files) -> Iterator[str]:
-    if files.text:
-        yield from (text for batch in read_line_batches(files.text, format=files.format) for text in batch.texts)
-    else:
-        batches = read_pair_batches(files.source, files.target, format=files.format, fields=files.fields)
-        yield from (text for batch in batches for text in batch.sources)
-
-
-def _check_settings(recipe: Recipe) -> None:
-    settings = recipe.training
-    if settings.steps is None and settings.epochs is None and settings.minutes is None:
-        raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
-    if settings.best != "loss" and recipe.model.family == "lm":
-        raise RecipeError(f"training.best = '{settings.best}' is for translation; a language model has loss")
-    held_out = recipe.data.validation
-    if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
-        raise RecipeError("training.best and training.patience need data.validation")
-    if "-" in (*recipe.data.source, *recipe.data.target, *recipe.data.text):
-        raise RecipeError("training reads its text more than once: put standard input into a file first")
-
-
-def _check_text(recipe: Recipe, run: RunDirectory, tell: Tell) -> None:
-    """The report of `headwise check` in short; text that cannot be right is refused."""
-    if list_checkpoints(run.checkpoints):
-        return  # it was checked when the run began
-    report = check(recipe.data, run.path)
-    for line in report.summary_lines():
-        tell(line)
-    if report.spoiled:
-        raise DataError(
-            "training on this text would be spoiled; `headwise check` with the same files says what is wrong"
-        )
 
 
 def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:

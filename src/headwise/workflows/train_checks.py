@@ -1,0 +1,48 @@
+"""What `headwise train` looks at before it spends any time: the recipe's settings and the text itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from headwise.bundle.checkpoint import list_checkpoints
+from headwise.config.schema import Recipe
+from headwise.data.chunks import Files
+from headwise.errors import DataError, RecipeError
+from headwise.text.corpus import read_line_batches, read_pair_batches
+from headwise.workflows.check import check
+from headwise.workflows.run_directory import RunDirectory
+
+
+def check_settings(recipe: Recipe) -> None:
+    settings = recipe.training
+    if settings.steps is None and settings.epochs is None and settings.minutes is None:
+        raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
+    if settings.best != "loss" and recipe.model.family == "lm":
+        raise RecipeError(f"training.best = '{settings.best}' is for translation; a language model has loss")
+    held_out = recipe.data.validation
+    if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
+        raise RecipeError("training.best and training.patience need data.validation")
+    if "-" in (*recipe.data.source, *recipe.data.target, *recipe.data.text):
+        raise RecipeError("training reads its text more than once: put standard input into a file first")
+
+
+def check_text(recipe: Recipe, run: RunDirectory, tell: Callable[[str], None]) -> None:
+    """The report of `headwise check` in short; text that cannot be right is refused."""
+    if list_checkpoints(run.checkpoints):
+        return  # it was checked when the run began
+    report = check(recipe.data, run.path)
+    for line in report.summary_lines():
+        tell(line)
+    if report.spoiled:
+        raise DataError(
+            "training on this text would be spoiled; `headwise check` with the same files says what is wrong"
+        )
+
+
+def source_lines(files: Files) -> Iterator[str]:
+    """Every source line (or line of text) of a corpus, for its fingerprint."""
+    if files.text:
+        yield from (text for batch in read_line_batches(files.text, format=files.format) for text in batch.texts)
+    else:
+        batches = read_pair_batches(files.source, files.target, format=files.format, fields=files.fields)
+        yield from (text for batch in batches for text in batch.sources)
