@@ -23,6 +23,10 @@ check: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
+docs: .venv/docs-ready
+	$(BIN)/python docs/tour/make_pictures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 format: .venv/ready
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
@@ -32,5 +36,9 @@ format: .venv/ready
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+.venv/docs-ready: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist site docs/tour/pictures src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -17,13 +17,14 @@ from headwise.data.batching import Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.models.registry import build_model
-from headwise.training.machine import core_count, prepare_worker
+from headwise.training.machine import core_count, keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 
 
 def main() -> None:
     request = json.load(sys.stdin)
+    keep_memory()
     prepare_worker()
     torch.manual_seed(1)
     model = build_model("transformer", {"source_vocab": request["vocabulary"], **request["sizes"]}).train()

@@ -29,6 +29,7 @@ class Panel:
     scale: Literal["weights", "signed", "mask"] = "weights"  # weights: 0…1; signed: around 0; mask: 0 or 1
     first_layer: int = 1  # what the first matrix is called
     first_head: int = 1
+    numbered: bool = True  # whether a picture of one matrix names its layer and head
 
     def merged(self, row_groups: Groups, rows: Sequence[str], column_groups: Groups, columns: Sequence[str]) -> Panel:
         """Pieces joined to words: a word receives the sum of what its pieces do, and gives the mean of what they give.

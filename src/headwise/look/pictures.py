@@ -140,7 +140,7 @@ def _side_by_side(figure: Any, panels: Sequence[Panel]) -> None:
 
 
 def _full_title(panel: Panel) -> str:
-    if panel.scale != "weights":
+    if panel.scale != "weights" or not panel.numbered:
         return panel.title
     return f"{panel.title}, layer {panel.first_layer}, head {panel.first_head}"
 

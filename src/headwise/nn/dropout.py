@@ -7,6 +7,8 @@ rate within 1/65536, and a 64-bit draw holds four of them; this is about five ti
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -19,11 +21,14 @@ _BITS = 16
 _thread = threading.local()
 
 
-def seed_dropout(seed: int) -> None:
-    """From now on this thread's masks are a function of `seed`, whatever other threads draw."""
-    if not hasattr(_thread, "generator"):
-        _thread.generator = torch.Generator()
-    _thread.generator.manual_seed(seed)
+@contextmanager
+def seeded_dropout(seed: int) -> Iterator[None]:
+    """Within the block this thread's masks are a function of `seed`, whatever is drawn elsewhere."""
+    _thread.generator = torch.Generator().manual_seed(seed)
+    try:
+        yield
+    finally:
+        _thread.generator = None
 
 
 def random_bits(count: int) -> Tensor:
@@ -43,7 +48,7 @@ def draw_mask(x: Tensor, rate: float) -> tuple[Tensor, int, float]:
 def apply_mask(x: Tensor, bits: Tensor, threshold: int, scale: float) -> Tensor:
     kept = torch.empty_like(x, memory_format=torch.contiguous_format)
     torch.ge(bits, threshold, out=kept)  # 0.0 and 1.0, written as floats straight away
-    return kept.mul_(x).mul_(scale)
+    return torch.addcmul(x.new_zeros(1), kept, x, value=scale, out=kept)  # kept · x · scale in one pass
 
 
 class _BitDropout(torch.autograd.Function):

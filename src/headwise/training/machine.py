@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,20 @@ def core_count(wanted: int = 0) -> int:
     return wanted or len(os.sched_getaffinity(0))
 
 
+def keep_memory() -> None:
+    """Tells glibc to keep freed memory instead of giving it back and faulting it in again at every update.
+
+    The faults cost up to a tenth of the time. Other C libraries, and values that this one refuses, are left alone.
+    """
+    mmap_threshold, trim_threshold, top_pad = -3, -1, -2  # names of malloc.h
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return
+    for name, value in ((mmap_threshold, 32 << 20), (trim_threshold, 2**31 - 1), (top_pad, 64 << 20)):
+        mallopt(name, value)
+
+
 def prepare_worker() -> None:
     """A training thread keeps to one core and flushes denormal numbers, which are noise and cost a hundred cycles."""
     torch.set_num_threads(1)
@@ -46,6 +61,7 @@ def prepare_worker() -> None:
 def one_core_each() -> Iterator[None]:
     """For a whole training: operations keep to one core, and shares of a batch go to several; afterwards as before."""
     before = torch.get_num_threads()
+    keep_memory()
     prepare_worker()
     try:
         yield

@@ -16,8 +16,8 @@ from torch import Tensor
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.losses import batch_loss
 from headwise.models.registry import Model
-from headwise.nn.dropout import seed_dropout
-from headwise.training.machine import prepare_worker
+from headwise.nn.dropout import seeded_dropout
+from headwise.training.machine import all_cores, prepare_worker
 from headwise.training.optimizers import set_rate
 
 
@@ -79,22 +79,27 @@ class Updater:
         for part in (self.pool.map if self.pool else map)(compute, parts, seeds):
             self._add(part.gradients)
             loss, log_loss = loss + part.loss, log_loss + part.log_loss
+        with all_cores(self.workers) if self.pool else nullcontext():  # they are idle by now
+            norm, skipped = self._step(math.isfinite(loss), rate)
+        tokens = max(batch.tokens, 1)
+        return Update(loss / tokens, log_loss / tokens, batch.tokens, batch.targets.numel(), norm, rate, skipped)
+
+    def _step(self, finite: bool, rate: float) -> tuple[float, bool]:
+        """(the gradient's norm, whether the update was left out because something is no number)."""
         norm = self._gradient_norm()
-        skipped = not (math.isfinite(loss) and math.isfinite(norm))
+        skipped = not (finite and math.isfinite(norm))
         if not skipped:
             self._clip(norm)
             set_rate(self.optimizer, rate)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        tokens = max(batch.tokens, 1)
-        return Update(loss / tokens, log_loss / tokens, batch.tokens, batch.targets.numel(), norm, rate, skipped)
+        return norm, skipped
 
     def _share(self, part: Batch | LanguageBatch, seed: int, tokens: int) -> _Share:
         """The part that these sentences have in the gradient of (sum of losses) / (targets of the whole update)."""
-        seed_dropout(seed)
         if self.device.type != "cpu":
             torch.manual_seed(seed)
-        with self._precision():
+        with seeded_dropout(seed), self._precision():
             sums = batch_loss(self.model, part.to(self.device), self.smoothing)
         gradients = torch.autograd.grad(sums.total / tokens, self.parameters, allow_unused=True)
         return _Share(sums.total.item(), sums.log_loss.item(), gradients)
