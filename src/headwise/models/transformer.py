@@ -72,6 +72,8 @@ class Transformer(nn.Module):
         target_vocab = source_vocab if target_vocab is None else target_vocab
         if tie not in ("all", "target", "none"):
             raise ShapeError(f"tie must be 'all', 'target' or 'none', not '{tie}'")
+        if positions == "rotary":
+            raise ShapeError("rotary positions are for language models; a translator takes sinusoidal or learned ones")
         if tie == "all" and source_vocab != target_vocab:
             raise ShapeError(f"tie='all' needs one shared vocabulary, not {source_vocab} and {target_vocab} tokens")
         self.architecture: dict[str, Any] = {

@@ -42,6 +42,7 @@ def test_wrong_ids_shapes_and_lengths_are_one_clear_line(arguments: tuple[torch.
     [
         {"tie": "some"},
         {"positions": "alphabetical"},
+        {"positions": "rotary"},
         {"source_vocab": 5, "target_vocab": 6},
         {"num_heads": 3},
         {"norm": "no"},
