@@ -12,6 +12,7 @@ from headwise.text.phrasebook import Phrasebook, PhrasePair, write_corpus
 from headwise.training.loop import Hook
 from headwise.workflows.evaluate import Question, evaluate
 from headwise.workflows.look import look_inside
+from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train import Finished, train
 from headwise.workflows.translate import open_translator
 
@@ -52,7 +53,12 @@ def demo(
     tell(f"writing {TRAINING_PAIRS:,} English-Chinese sentence pairs to {corpus}")
     files = write_corpus(corpus, train=TRAINING_PAIRS, held_out=HELD_OUT_PAIRS)
     recipe, base = load_recipe("demo", overrides, data=corpus)
-    finished = train(recipe, base, output / "run", hooks=hooks, tell=tell, progress=progress)
+    run = RunDirectory(output / "run")
+    if run.finished.is_file():
+        tell(f"{run.path} is trained already; delete {output} to begin anew")
+        finished = Finished.of(run)
+    else:
+        finished = train(recipe, base, run.path, hooks=hooks, tell=tell, progress=progress)
     if finished.reason.startswith("SIG"):
         return finished
     model = str(finished.model)

@@ -13,7 +13,7 @@ import torch
 from headwise import __version__
 from headwise.bundle.averaging import average_weights
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, remove_leftovers
-from headwise.bundle.files import copy_files, open_bundle, write_directory
+from headwise.bundle.files import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
 from headwise.config.load import absolute_paths
 from headwise.config.presets import resolve_architecture
@@ -57,6 +57,12 @@ class Finished:
     @property
     def model(self) -> Path:
         return self.run / "model"
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> Finished:
+        """What a run that came to its end has written down."""
+        values = read_json(run.finished)
+        return cls(run.path, values["reason"], values["step"], values["seconds"], values["best"])
 
 
 Tell = Callable[[str], None]
