@@ -81,5 +81,5 @@ def _draw(output: Path, model: str, text: str) -> list[Path]:
     look = look_inside(model, text)
     pictures = [output / "attention.html", output / "attention.svg"]
     look.save(pictures[0])
-    look.save(pictures[1], layer=3, head=1)
+    look.save(pictures[1], what="cross", layer=min(3, len(look.attention["cross"])), merge_pieces=True)
     return pictures

@@ -1,0 +1,114 @@
+"""What a recipe can ask of a run: budgets, early stopping, averaging, fine-tuning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from headwise.bundle.averaging import average_weights
+from headwise.bundle.files import open_bundle
+from headwise.config.load import build_recipe
+from headwise.errors import RecipeError
+from headwise.text.phrasebook import write_corpus
+from headwise.text.tokenizer import TokenizerPair
+from headwise.workflows.train import Finished, train
+
+SMALL = {"model_dim": 16, "num_heads": 2, "ff_dim": 16, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder, train=300, held_out=20)
+    return folder
+
+
+def run(corpus: Path, output: Path, model: dict[str, Any] | None = None, **training: Any) -> Finished:
+    settings = {
+        "batch_tokens": 300, "warmup": 10, "validate_every": 5, "save_every": 5, "log_every": 5, "threads": 1,
+        "validation_sentences": 4, **training,
+    }  # fmt: skip
+    recipe = build_recipe(
+        {
+            "data": {
+                "source": "train.en", "target": "train.zh", "languages": ["en", "zh"],
+                "validation": {"source": "val.en", "target": "val.zh"},
+            },
+            "tokenizer": {"size": 500},
+            "model": SMALL if model is None else model,
+            "training": settings,
+        }
+    )  # fmt: skip
+    return train(recipe, corpus, output)
+
+
+def records(output: Path, event: str) -> list[dict[str, Any]]:
+    lines = (output / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [record for record in map(json.loads, lines) if record["event"] == event]
+
+
+def test_the_first_budget_that_is_reached_ends_the_run(corpus: Path, tmp_path: Path) -> None:
+    assert run(corpus, tmp_path / "steps", steps=7, epochs=50).reason == "steps"
+    by_epochs = run(corpus, tmp_path / "epochs", steps=10_000, epochs=1)
+    assert by_epochs.reason == "epochs"
+    assert sum(r["tokens"] for r in records(tmp_path / "epochs", "train")[-1:]) > 0
+    assert run(corpus, tmp_path / "minutes", minutes=1e-4, steps=10_000).reason == "minutes"
+
+
+def test_early_stopping_ends_a_run_that_does_not_get_better(corpus: Path, tmp_path: Path) -> None:
+    # With no learning at all the second validation is no better than the first.
+    stuck = run(corpus, tmp_path / "run", steps=1000, patience=3, learning_rate=1e-30, schedule="constant", warmup=0)
+    assert (stuck.reason, stuck.step) == ("patience", 20)
+    assert stuck.best["step"] == 5
+
+
+def test_the_average_at_the_end_is_the_mean_of_the_last_checkpoints(corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    finished = run(corpus, output, steps=30, average=3, learning_rate=0.3)
+    (record,) = records(output, "average")
+    _, mean = average_weights([output / f"checkpoints/step-{step:08d}" for step in (20, 25, 30)])
+    published = load_file(output / "model/model.safetensors")
+    is_mean = all(torch.equal(published[name], tensor) for name, tensor in mean.items())
+    assert is_mean == record["best"]
+    assert finished.best["log_loss"] <= record["log_loss"]
+
+
+def test_fine_tuning_starts_from_the_weights_and_tokenizer_of_a_model(corpus: Path, tmp_path: Path) -> None:
+    first = run(corpus, tmp_path / "first", steps=40)
+    start = {"from": str(first.model), "dropout": 0.1}
+    second = run(corpus, tmp_path / "second", model=start, steps=5, learning_rate=1e-30, schedule="constant", warmup=0)
+    before, after = load_file(first.model / "model.safetensors"), load_file(second.model / "model.safetensors")
+    assert all(torch.allclose(before[name], after[name], atol=1e-12) for name in before)
+    assert TokenizerPair.load(first.model) == TokenizerPair.load(second.model)
+    assert open_bundle(second.model).architecture["model_dim"] == 16
+    assert second.best["log_loss"] == pytest.approx(first.best["log_loss"], rel=1e-5)
+    with pytest.raises(RecipeError, match=r"model\.model_dim"):
+        run(corpus, tmp_path / "third", model={**start, "model_dim": 32}, steps=5)
+
+
+def test_scores_fingerprints_and_calibration_are_in_the_card(corpus: Path, tmp_path: Path) -> None:
+    finished = run(corpus, tmp_path / "run", steps=5)
+    card = open_bundle(finished.model).card
+    assert card["validation"]["step"] == 5
+    assert "source" in card["data"]["fingerprints"]
+    assert card["calibration"]["quality"]
+    assert card["parameters"] == sum(t.numel() for t in load_file(finished.model / "model.safetensors").values())
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [({}, "needs an end"), ({"steps": 5, "schedule": "cosine", "minutes": 1.0}, ""), ({"minutes": 1.0, "schedule": "cosine"}, "must know its end")],
+)  # fmt: skip
+def test_settings_that_contradict_each_other_are_refused(
+    corpus: Path, tmp_path: Path, training: dict[str, Any], words: str
+) -> None:
+    if not words:
+        assert run(corpus, tmp_path / "run", **training).reason == "steps"
+        return
+    with pytest.raises(RecipeError, match=words):
+        run(corpus, tmp_path / "run", **training)
