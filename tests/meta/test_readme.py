@@ -158,5 +158,6 @@ def test_both_readmes_have_the_same_sections_and_links() -> None:
     texts = [(ROOT / readme).read_text(encoding="utf-8") for readme in READMES]
     headings = [len(re.findall(r"^## ", text, re.MULTILINE)) for text in texts]
     assert headings[0] == headings[1]
-    links = [re.findall(r"\]\(([^)]+)\)", text) for text in texts]
+    # Each README leads to the tour in its own language.
+    links = [re.findall(r"\]\(([^)]+)\)", text.replace("docs/tour/zh/", "docs/tour/")) for text in texts]
     assert sorted(set(links[0]) - set(READMES)) == sorted(set(links[1]) - set(READMES))
