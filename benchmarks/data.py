@@ -33,11 +33,14 @@ TRAINING_TOKENS = 12_000  # target tokens a second that training `tiny` may cons
 BATCH_TOKENS = 4096
 
 
+PARTS = ("store", "batches", "sampling", "memory")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))
     parser.add_argument("--pairs", type=int, default=10_000_000)
-    parser.add_argument("--only", default="store,batches,sampling,memory")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of the parts, with commas between them")
     parser.add_argument("--child", nargs=2, metavar=("PART", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -45,6 +48,8 @@ def main() -> None:
         print(json.dumps({"write": write_large, "iterate": iterate_large}[part](Path(folder))))
         return
     parts = arguments.only.split(",")
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory() as scratch:
         if set(parts) - {"memory"}:
             if arguments.corpora is None:
