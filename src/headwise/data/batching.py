@@ -78,6 +78,7 @@ class PairBatches:
         self.resample = resample
         self.planner = Planner(store.lengths("source"), store.lengths("target"), batch_tokens, seed, longest)
         self._planned: tuple[int, Plan] | None = None
+        self._sorted_again: set[int] = set()  # where the neighbourhoods begin that resampling has sorted anew
 
     @property
     def dropped(self) -> int:
@@ -88,18 +89,31 @@ class PairBatches:
         return len(self._plan(epoch))
 
     def make(self, cursor: Cursor) -> Batch:
-        rows = self._plan(cursor.epoch).rows(cursor.index)[self.rank :: self.world]
-        source, target = self.store.rows("source", rows), self.store.rows("target", rows)
-        if self.resample is not None:
-            source, target = (
-                again(cursor.epoch, rows, side) for again, side in zip(self.resample, (source, target), strict=True)
-            )
+        rows = self._rows(cursor)[self.rank :: self.world]
+        source, target = self._pieces(cursor.epoch, rows)
         return Batch.of(source, target, self.store.line_numbers(rows), cursor.index)
+
+    def _rows(self, cursor: Cursor) -> Ints:
+        plan = self._plan(cursor.epoch)
+        if self.resample is not None:
+            neighbours = plan.neighbourhood(cursor.index)
+            if neighbours.start not in self._sorted_again:
+                self._sorted_again.add(neighbours.start)
+                rows = plan.order[neighbours]
+                rows[:] = rows[self.planner.by_length(*(side.lengths for side in self._pieces(cursor.epoch, rows)))]
+        return plan.rows(cursor.index)
+
+    def _pieces(self, epoch: int, rows: Ints) -> list[Ragged]:
+        sides = [self.store.rows(side, rows) for side in ("source", "target")]
+        if self.resample is None:
+            return sides
+        return [again(epoch, rows, side) for again, side in zip(self.resample, sides, strict=True)]
 
     def _plan(self, epoch: int) -> Plan:
         if not self.shuffle:
             epoch = 0
         if self._planned is None or self._planned[0] != epoch:
             self._planned = None  # the old plan goes before the new one is made
+            self._sorted_again.clear()
             self._planned = (epoch, self.planner.plan(epoch) if self.shuffle else self.planner.fixed())
         return self._planned[1]

@@ -5,7 +5,9 @@ shuffle the batches. Sentences of one length stand in random order, and the firs
 has other batches.
 
 The budget bounds the padded tokens of the longer side, B · max(S, T), ends of sentences included. Pieces that subword
-regularisation draws are not known yet when an epoch is planned: their batches come out longer by what it adds.
+regularisation draws are not known yet when an epoch is planned: their batches come out longer by what it adds. Batches
+that are neighbours by length then share their sentences out anew, by the lengths that were drawn: else the longest draw
+of each batch would leave a quarter of it empty.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from headwise.errors import DataError
 
 PLACE_BITS = 18
 POOL = 2**PLACE_BITS  # sentences sorted together; bounds the memory of planning
+NEIGHBOURS = 64  # batches that share their sentences out anew when pieces are drawn
 Ints = NDArray[np.integer]
 
 
@@ -41,6 +44,12 @@ class Plan:
     def rows(self, index: int) -> NDArray[np.int32]:
         which = self.batches[index]
         return self.order[self.cuts[which] : self.cuts[which + 1]]
+
+    def neighbourhood(self, index: int) -> slice:
+        """Where in `order` the batches stand that are about as long as batch `index`, itself among them."""
+        first = int(self.batches[index]) // NEIGHBOURS * NEIGHBOURS
+        last = min(first + NEIGHBOURS, len(self.cuts) - 1)
+        return slice(int(self.cuts[first]), int(self.cuts[last]))
 
 
 class Planner:
@@ -79,10 +88,14 @@ class Planner:
         cuts = [np.zeros(1, dtype=np.int64)]
         for start in range(0, len(order), POOL):
             pool = order[start : start + POOL]
-            pool[:] = pool[_by_length(self.source[pool], self.target[pool], self.width)]
+            pool[:] = pool[self.by_length(self.source[pool], self.target[pool])]
             longer = np.maximum(self.source[pool], self.target[pool]).astype(np.int64) + 1
             cuts.append(start + _cut(longer, self.budget, first))
         return np.concatenate(cuts)
+
+    def by_length(self, source: Ints, target: Ints) -> NDArray[np.int64]:
+        """An order in which neighbours are alike on both sides."""
+        return _by_length(source, target, self.width)
 
     @cached_property
     def width(self) -> int:

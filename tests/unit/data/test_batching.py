@@ -20,7 +20,7 @@ from headwise.data.store import Store
 from headwise.errors import DataError
 from headwise.text.corpus import read_lines
 from headwise.text.ragged import Ragged
-from headwise.text.tokenizer import Tokenizer
+from headwise.text.tokenizer import PAD, Tokenizer
 
 lengths = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=200)
 
@@ -133,10 +133,36 @@ def test_resampled_pieces_are_asked_for_by_epoch_and_row(pair_store: Callable[..
         return Ragged(np.repeat(sentences.tokens, 2), sentences.lengths * 2)
 
     store = pair_store()
-    plain = PairBatches(store, 100, seed=3).make(Cursor(2, 1))
     batch = PairBatches(store, 100, seed=3, resample=(doubled, doubled)).make(Cursor(2, 1))
-    assert asked == [(2, (batch.lines - 1).tolist())] * 2
-    assert (batch.source_lengths - 1).tolist() == (2 * (plain.source_lengths - 1)).tolist()
+    rows = batch.lines - 1
+    assert asked[-2:] == [(2, rows.tolist())] * 2
+    assert (batch.source_lengths - 1).tolist() == (2 * store.lengths("source")[rows]).tolist()
+
+
+def test_sentences_are_batched_by_the_pieces_that_were_drawn(pair_store: Callable[..., Store]) -> None:
+    def drawn(epoch: int, rows: np.ndarray, sentences: Ragged) -> Ragged:
+        times = 1 + (rows + epoch) % 4
+        return Ragged(np.repeat(sentences.tokens, np.repeat(times, sentences.lengths)), sentences.lengths * times)
+
+    def padding(batches: list[Batch]) -> float:
+        sides = [side for batch in batches for side in batch.inputs[:2]]
+        return 1 - sum(int((side != PAD).sum()) for side in sides) / sum(side.numel() for side in sides)
+
+    store = pair_store()
+    planned = PairBatches(store, 100, seed=3, resample=(drawn, drawn))
+    in_order = [planned.make(Cursor(1, index)) for index in range(planned.count(1))]
+    backwards = PairBatches(store, 100, seed=3, resample=(drawn, drawn))
+    again = [backwards.make(Cursor(1, index)) for index in reversed(range(backwards.count(1)))]
+    lines = [batch.lines.tolist() for batch in in_order]
+    assert lines == [batch.lines.tolist() for batch in reversed(again)], "a batch depends on those made before it"
+    assert sorted(line for batch in lines for line in batch) == list(range(1, 301))
+    plain = PairBatches(store, 100, seed=3)
+    unsorted = []
+    for index in range(plain.count(1)):
+        rows = plain.make(Cursor(1, index)).lines - 1
+        sides = [drawn(1, rows, store.rows(side, rows)) for side in ("source", "target")]
+        unsorted.append(Batch.of(*sides, rows + 1, index))
+    assert padding(in_order) < 0.6 * padding(unsorted)
 
 
 def test_padding_on_multi30k_is_at_most_five_percent_of_each_side(corpora: Path) -> None:
