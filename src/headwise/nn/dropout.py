@@ -77,6 +77,37 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     return F.dropout(x, rate)
 
 
+class _DroppedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, rate: float) -> Tensor:
+        bits, ctx.threshold, ctx.scale = draw_mask(y, rate)
+        ctx.save_for_backward(bits)
+        kept = torch.empty_like(y, memory_format=torch.contiguous_format)
+        torch.ge(bits, ctx.threshold, out=kept)
+        return torch.addcmul(x, kept, y, value=ctx.scale, out=kept)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        (bits,) = ctx.saved_tensors
+        return grads[0], apply_mask(grads[0], bits, ctx.threshold, ctx.scale), None
+
+
+class _DroppedRelu(torch.autograd.Function):
+    """Where the result is positive the input was, and was kept: the result alone is enough for the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
+        out = apply_mask(x, *draw_mask(x, rate)).relu_()
+        ctx.scale = 2**_BITS / (2**_BITS - round(rate * 2**_BITS))
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (out,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(grads[0], out, 0).mul_(ctx.scale), None
+
+
 class Dropout(nn.Module):
     """The paper's section 5.4, in training mode only."""
 
@@ -88,6 +119,26 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.rate) if self.training else x
+
+    def added(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + dropout(y), in one pass where that can be."""
+        if not self._own(y) or x.shape != y.shape:
+            plain: Tensor = x + self(y)
+            return plain
+        result: Tensor = _DroppedSum.apply(x, y, self.rate)  # type: ignore[no-untyped-call]
+        return result
+
+    def after_relu(self, x: Tensor) -> Tensor:
+        """dropout(relu(x)); only the result is kept for the way back, less than half the memory of the two alone."""
+        if not self._own(x):
+            plain: Tensor = self(F.relu(x))
+            return plain
+        result: Tensor = _DroppedRelu.apply(x, self.rate)  # type: ignore[no-untyped-call]
+        return result
+
+    def _own(self, x: Tensor) -> bool:
+        """Whether our own masks are drawn here, rather than PyTorch's or none."""
+        return self.training and self.rate > 0.0 and x.device.type == "cpu" and not torch.compiler.is_compiling()
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"

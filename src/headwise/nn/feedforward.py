@@ -35,6 +35,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, T, D) -> (B, T, D)
-        hidden = self.dropout(self.activation(self.inner(x)))  # (B, T, F)
-        out: Tensor = self.outer(hidden)
+        inner = self.inner(x)  # (B, T, F)
+        relu = self.activation is F.relu
+        out: Tensor = self.outer(self.dropout.after_relu(inner) if relu else self.dropout(self.activation(inner)))
         return out

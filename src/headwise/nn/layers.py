@@ -57,7 +57,9 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         out: Tensor
-        out = x + self.dropout(sublayer(self.norm(x))) if self.pre else self.norm(x + self.dropout(sublayer(x)))
+        if self.pre:
+            return self.dropout.added(x, sublayer(self.norm(x)))
+        out = self.norm(self.dropout.added(x, sublayer(x)))
         return out
 
 
