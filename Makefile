@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check bench docs format clean
+.PHONY: demo test test-slow check bench ship docs format clean
 
 demo: .venv/ready
 	$(BIN)/headwise demo
@@ -22,6 +22,10 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks
+
+# A finished run's model into the package: make ship RUN=runs/multi30k-en-de NAME=multi30k-en-de
+ship: .venv/ready
+	$(BIN)/python -m headwise.workflows.ship $(RUN) $(NAME)
 
 docs: .venv/docs-ready
 	$(BIN)/python docs/tour/make_pictures.py

@@ -1,40 +1,83 @@
-"""`make bench`: every benchmark, one after the other. Peers are installed in environments of their own."""
+"""Every benchmark against its peers, one after the other, and the table.
+
+    python -m benchmarks              (make bench) runs all of them, then writes the tables; hours, on a quiet machine
+    python -m benchmarks run NAME …   some of them
+    python -m benchmarks table        only the tables, from the results that are there
+
+A result is benchmarks/results/NAME.json (see results.py). Peers are installed in environments of their own. A benchmark
+whose script or corpus is missing is named and left out.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.results import FOLDER, load_results
+from benchmarks.table import write_tables
 
 HERE = Path(__file__).parent
 DEMO = "headwise-demo"
-# (script, arguments, whether it needs the real corpora)
-RUNS = (
-    ("kernels.py", (), False),
-    ("data.py", (), True),
-    ("training.py", ("--preset", "tiny"), True),
-    ("training.py", ("--preset", "base", "--rounds", "3"), True),
-    # With the demo's model: `headwise demo` makes it where it is missing.
-    ("translation.py", ("--model", f"{DEMO}/run/model", "--source", f"{DEMO}/corpus/test.en"), False),
-)
+MODEL, SOURCE = f"{DEMO}/run/model", f"{DEMO}/corpus/test.en"
 
 
-def main() -> int:
-    failed = []
-    if not Path(DEMO, "run/finished.json").is_file():
-        subprocess.run([sys.executable, "-m", "headwise", "demo", "--output", DEMO], check=True)
-    for script, arguments, corpora in RUNS:
-        print(f"\n== {script} {' '.join(arguments)}", flush=True)
-        if corpora and not os.environ.get("HEADWISE_DATA"):
-            print("left out: HEADWISE_DATA does not name the folder of the corpora")
-            continue
-        if subprocess.run([sys.executable, str(HERE / script), *arguments], check=False).returncode:
-            failed.append(script)
+@dataclass(frozen=True)
+class Run:
+    script: str
+    arguments: tuple[str, ...] = ()
+    corpora: bool = False  # needs HEADWISE_DATA
+    demo: bool = False  # needs the demo's model
+
+
+RUNS = {
+    "kernels": Run("kernels.py"),
+    "data": Run("data.py", corpora=True),
+    "training-tiny": Run("training.py", ("--preset", "tiny"), corpora=True),
+    "training-base": Run("training.py", ("--preset", "base", "--rounds", "3"), corpora=True),
+    "language_model": Run("language_model.py", corpora=True),
+    "translation": Run(
+        "translation.py", ("--model", MODEL, "--source", SOURCE, "--peers", "huggingface", "opennmt"), demo=True
+    ),
+    "serving": Run("serving.py", demo=True),
+    "startup": Run("startup.py", ("--model", MODEL, "--source", SOURCE), demo=True),
+    "scaling": Run("scaling.py"),
+    "time_to_quality": Run("time_to_quality.py", corpora=True),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    verb, *names = arguments or ["run"]
+    unknown = [name for name in names if name not in RUNS]
+    if verb not in ("run", "table") or unknown:
+        print(f"{__doc__}\nthere are {', '.join(RUNS)}", file=sys.stderr)
+        return 2
+    failed = [name for name in names or RUNS if not run(name)] if verb == "run" else []
+    for page in write_tables(load_results()):
+        print(f"{page} has no place for a table (<!-- table --> … <!-- /table -->)")
     if failed:
         print(f"\nfailed: {', '.join(failed)}")
     return 1 if failed else 0
 
 
+def run(name: str) -> bool:
+    """One benchmark; False if it failed. One that cannot be run here is no failure, but it is told."""
+    wanted = RUNS[name]
+    print(f"\n== {name}: {wanted.script} {' '.join(wanted.arguments)}", flush=True)
+    if not (HERE / wanted.script).is_file():
+        print("left out: there is no such script")
+        return True
+    if wanted.corpora and not os.environ.get("HEADWISE_DATA"):
+        print("left out: HEADWISE_DATA does not name the folder of the corpora")
+        return True
+    if wanted.demo and not Path(DEMO, "run/finished.json").is_file():
+        subprocess.run([sys.executable, "-m", "headwise", "demo", "--output", DEMO], check=True)
+    command = [sys.executable, str(HERE / wanted.script), *wanted.arguments, "--json", str(FOLDER / f"{name}.json")]
+    return subprocess.run(command, check=False).returncode == 0
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Figures of the way from text to batches: speed as ratios in one run, padding, and memory on a large corpus.
 
-    python benchmarks/data.py --corpora DIR [--pairs 10000000] [--only store,batches,…]
+    python benchmarks/data.py --corpora DIR [--pairs 10000000] [--only store,batches,…] [--json FILE]
 
 `--corpora` (or HEADWISE_DATA) is the folder that holds multi30k. `memory` generates its own pairs.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from results import Result
 
 from headwise.config import schema
 from headwise.data.batching import Cursor, PairBatches, walk
@@ -34,6 +35,7 @@ BATCH_TOKENS = 4096
 
 
 PARTS = ("store", "batches", "sampling", "memory")
+RESULT = Result("data", "From text to batches", {"corpus": "Multi30k en-de", "tokens a batch": BATCH_TOKENS})
 
 
 def main() -> None:
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))
     parser.add_argument("--pairs", type=int, default=10_000_000)
     parser.add_argument("--only", default=",".join(PARTS), help="some of the parts, with commas between them")
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     parser.add_argument("--child", nargs=2, metavar=("PART", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -57,6 +60,8 @@ def main() -> None:
             on_multi30k(Path(arguments.corpora) / "multi30k", Path(scratch), parts)
         if "memory" in parts:
             memory(Path(scratch), arguments.pairs)
+    if arguments.json:
+        RESULT.save(arguments.json)
 
 
 def on_multi30k(folder: Path, scratch: Path, parts: list[str]) -> None:
@@ -92,7 +97,10 @@ def storing(scratch: Path, chunks: Chunks, tokenizer: Tokenizer, texts: list[str
         )
         for number in range(5)
     ]
-    library, ours = (float(np.median(side)) for side in zip(*rounds, strict=True))
+    sides = [list(side) for side in zip(*rounds, strict=True)]
+    peers = {"the tokenizers library, in memory, nothing stored": sides[0]}
+    RESULT.add("tokenise and store", "s", sides[1], peers, better="lower", headline=True)
+    library, ours = (float(np.median(side)) for side in sides)
     show("tokenise and store / library's encode_batch, 2 threads (at least 0.8)", f"{library / ours:.2f}")
     show("    seconds", f"{ours:.2f} and {library:.2f}")
 
@@ -105,6 +113,9 @@ def batching(store: Store) -> None:
         tokens, positions = tokens + batch.tokens, positions + batch.target_output.numel()
         source_tokens, source_positions = source_tokens + batch.source_tokens, source_positions + batch.source.numel()
     rate = tokens / (time.perf_counter() - began)
+    RESULT.add("batches", "target tokens/s", rate)
+    RESULT.add("padding of the source", "%", 100 * (1 - source_tokens / source_positions), better="lower")
+    RESULT.add("padding of the target", "%", 100 * (1 - tokens / positions), better="lower")
     show("batches, target tokens a second", f"{rate:,.0f} ({rate / TRAINING_TOKENS:.0f} times training; at least 20)")
     show(
         "padding on Multi30k en-de at 4,096 tokens, source and target (at most 5 %)",
@@ -121,6 +132,7 @@ def sampling(store: Store, tokenizer: Tokenizer) -> None:
         began = time.perf_counter()
         tokens = sum(batches.make(Cursor(0, index)).tokens for index in range(60))
         rate = tokens / (time.perf_counter() - began)
+        RESULT.add(f"batches with BPE dropout {dropout}", "target tokens/s", rate)
         times = f"{rate / TRAINING_TOKENS:.0f} times training; at least 10"
         show(f"batches with BPE dropout {dropout} on both sides, target tokens a second", f"{rate:,.0f} ({times})")
 
@@ -131,6 +143,7 @@ def memory(scratch: Path, pairs: int) -> None:
         command = [sys.executable, __file__, "--child", part, str(scratch)]
         result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         name = {"write": "storing", "iterate": "iterating over"}[part]
+        RESULT.add(f"most memory, {name} {pairs:,} pairs", "MB", result["peak"], better="lower")
         figures = ", ".join(f"{key} {value}" for key, value in result.items() if key != "peak")
         show(f"{name} {pairs:,} pairs, peak memory (below {bound} MB)", f"{result['peak']} MB ({figures})")
 

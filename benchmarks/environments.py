@@ -20,7 +20,9 @@ PACKAGES = {
     "opennmt": [
         "--no-deps", "OpenNMT-py==3.5.1", "configargparse", "pyonmttok==1.38.1", "six", "rapidfuzz", "pyahocorasick",
     ],
+    "libretranslate": ["flask==3.1.3", "waitress==3.0.2"],
     "joeynmt": ["joeynmt==2.3.0", "sentencepiece==0.2.0", "importlib_metadata"],
+    "xtransformers": ["x-transformers==2.31.10"],
 }  # fmt: skip
 
 

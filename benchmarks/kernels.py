@@ -1,16 +1,19 @@
 """The hand-written parts against what PyTorch offers, one thread, forward and backward: times and ratios.
 
-python benchmarks/kernels.py
+python benchmarks/kernels.py [--json FILE]
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from results import Result
 
 from headwise.losses import projected_cross_entropy
 from headwise.nn import scaled_dot_product_attention
@@ -20,22 +23,29 @@ from headwise.nn.dropped_attention import dropped_attention
 ROUNDS = 15
 
 
-def milliseconds(work: Callable[[], None]) -> list[float]:
+RESULT = Result("kernels", "Hand-written parts, one thread, forward and backward", {"rounds": ROUNDS}, threads=1)
+
+
+def milliseconds(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
     work()
-    taken = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        work()
-        taken.append(1000 * (time.perf_counter() - start))
-    return taken
+    return 1000 * (time.perf_counter() - start)
 
 
-def compare(name: str, ours: Callable[[], None], theirs: Callable[[], None]) -> None:
-    first, second = statistics.median(milliseconds(ours)), statistics.median(milliseconds(theirs))
-    print(f"{name:58} {first:9.2f} ms {second:9.2f} ms   {second / first:5.2f} x")
+def compare(name: str, ours: Callable[[], None], theirs: Callable[[], None], peer: str = "PyTorch") -> None:
+    """Round by round in turns, so that another load on the machine hits both."""
+    ours()
+    theirs()
+    rounds = [(milliseconds(ours), milliseconds(theirs)) for _ in range(ROUNDS)]
+    first, second = (list(side) for side in zip(*rounds, strict=True))
+    row = RESULT.add(name, "ms", first, {peer: second}, better="lower")
+    print(f"{name:58} {row.ours:9.2f} ms {statistics.median(second):9.2f} ms   {row.ratio:5.2f} x")
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
@@ -76,6 +86,8 @@ def main() -> None:
             states, weight, targets, reduction="sum", label_smoothing=0.1, ignore_index=0
         ).backward(),
     )
+    if arguments.json:
+        RESULT.save(arguments.json)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 from environments import DEFAULT, NotInstalledError, environment
+from results import Result
 
 from headwise.config.presets import PRESETS
 from headwise.config.schema import Recipe
@@ -239,6 +240,44 @@ def show(report: Figures) -> None:
         print(f"{name}: left out: {reason}")
 
 
+def as_result(report: Figures) -> Result:
+    """Speed against all peers and against those with the same dropouts, and memory."""
+    settings = {
+        "model": report["preset"], "tokens a batch": BATCH_TOKENS, "vocabulary": VOCABULARY, "dropout": 0.1,
+        "updates a round": report["steps"],
+    }  # fmt: skip
+    result = Result(f"training-{report['preset']}", f"Training, {report['preset']}", settings, report["threads"])
+    figures = report["contestants"]
+    ours = figures.get("headwise")
+    if ours is not None:
+        peers = {peer_name(name, found): found for name, found in figures.items() if name != "headwise"}
+        fair = {name: found for name, found in peers.items() if found["dropouts"] == "all"}
+        speed, memory = "target tokens/s", "MB"
+        every = {name: found["rates"] for name, found in peers.items()}
+        result.add("all peers", speed, ours["rates"], every, headline=True)
+        result.add(
+            "peers with the same dropouts",
+            speed,
+            ours["rates"],
+            {n: f["rates"] for n, f in fair.items()},
+            headline=True,
+        )
+        peaks = {name: found["peak_mb"] for name, found in peers.items()}
+        result.add("most memory", memory, ours["peak_mb"], peaks, better="lower", headline=True)
+        result.add("share of the matmul peak", "%", 100 * ours["mfu"], {n: 100 * f["mfu"] for n, f in peers.items()})
+    for name, reason in report["left_out"].items():
+        result.leave_out(name, reason)
+    return result
+
+
+def peer_name(name: str, found: Figures) -> str:
+    dropouts = "" if found["dropouts"] == "all" else ", fewer dropouts"
+    titles = {"torch": "torch.nn.Transformer, own batches", "torch-same-batches": "torch.nn.Transformer"}
+    titles |= {"huggingface": "Hugging Face MarianMT", "huggingface-dropouts": "Hugging Face MarianMT, all dropouts"}
+    titles |= {"opennmt": "OpenNMT-py 3.5.1", "joeynmt": "JoeyNMT 2.3.0"}
+    return titles.get(name, name) + dropouts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=list(STEPS), default="tiny")
@@ -248,7 +287,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))
     parser.add_argument("--environments", type=Path, default=DEFAULT)
-    parser.add_argument("--json", type=Path, help="write the figures into this file")
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     arguments = parser.parse_args()
     if arguments.corpora is None:
         parser.error("name the folder of the corpora: --corpora DIR")
@@ -265,7 +304,7 @@ def main() -> None:
     }  # fmt: skip
     show(report)
     if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        as_result(report).save(arguments.json)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Translation speed against peers, in one run, with the same weights in every engine.
 
-    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 2]
+    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 3]
 
-1. The torch engine against Hugging Face `generate` and OpenNMT-py: greedy and beam 5, batch 1 and 64.
+1. The torch engine against Hugging Face `generate`, OpenNMT-py and JoeyNMT: greedy and beam 5, batch 1 and 64.
 2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens with the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
-Engines take turns (`--rounds`), and the best round of each counts, so that another load on the machine hits all alike.
+Engines take turns (`--rounds`), so that another load on the machine hits all alike; every round is kept.
 A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
-with the torch that runs here. All engines translate the same sentences; at batch 1 fewer, since it is slow.
+with the torch that runs here. All engines translate the same sentences; at batch 1 a fifth of them, and JoeyNMT, which
+has no cache, a fifth of that. Which workers × threads are CTranslate2's best is found out before the rounds.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ import argparse
 import gzip
 import json
 import os
+import statistics
 import subprocess
 import sys
-import sysconfig
 import time
-import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# What is installed, and the script that speaks for it. OpenNMT-py asks for an older torch, so its needs are named here.
+from environments import DEFAULT, NotInstalledError, environment
+from results import Result
+
+# The script that speaks for a peer, and its name in the table.
 PEERS = {
-    "huggingface": (["transformers==5.22.2"], "huggingface_translation.py"),
-    "opennmt": (
-        ["--no-deps", "OpenNMT-py==3.5.1", "configargparse", "pyonmttok==1.38.1", "six", "rapidfuzz", "pyahocorasick"],
-        "opennmt_translation.py",
-    ),
+    "huggingface": ("huggingface_translation.py", "Hugging Face generate"),
+    "opennmt": ("opennmt_translation.py", "OpenNMT-py 3.5.1"),
+    "joeynmt": ("joeynmt_translation.py", "JoeyNMT 2.3.0"),
 }
+SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
 HERE = Path(__file__).parent
 
 Lines = list[str]
-Rates = dict[str, float]
+Rates = dict[str, list[float]]  # a figure a round
 
 
 def read(path: str, count: int) -> Lines:
@@ -58,22 +60,22 @@ def share(lines: Lines, batch: int) -> int:
     return len(lines) if batch > 1 else max(1, len(lines) // 5)
 
 
-# ---- environments of peers
+# ---- peers
 
 
-def environment(folder: Path, peer: str) -> Path:
-    """The Python of a peer's environment. Torch and its like come from the environment of this process."""
-    python = folder / peer / "bin" / "python"
-    if not python.exists():
-        venv.create(folder / peer, with_pip=True)
-        site = next((folder / peer / "lib").glob("python*/site-packages"))
-        (site / "torch_of_the_benchmark.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS[peer][0]], check=True)
-    return python
+def installed(folder: Path, wanted: Lines) -> tuple[Lines, dict[str, str]]:
+    """Those that can be had here, and the others with the reason."""
+    left_out: dict[str, str] = {}
+    for peer in wanted:
+        try:
+            environment(folder, peer)
+        except NotInstalledError as error:
+            left_out[PEERS[peer][1]] = f"could not be installed ({error})"
+    return [peer for peer in wanted if PEERS[peer][1] not in left_out], left_out
 
 
 def peer_rounds(folder: Path, peer: str, request: dict[str, Any]) -> list[dict[str, Any]]:
-    command = [environment(folder, peer), HERE / "peers" / PEERS[peer][1]]
+    command = [environment(folder, peer), HERE / "peers" / PEERS[peer][0]]
     run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(f"{peer} failed:\n{run.stderr[-3000:]}")
@@ -92,7 +94,6 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
     translator = open_translator(arguments.model, "torch")
     ids = translator.tokenizers.source.encode_batch(lines)
     settings = [(beam, batch, share(lines, batch)) for beam, batch in SETTINGS]
-    request = {"model": arguments.model, "sentences": ids, "settings": settings, "threads": arguments.threads}
     rates: dict[str, Rates] = {}
     same: dict[str, float] = {}
     translator.translate(lines[:8], beam=2)
@@ -104,12 +105,13 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
             ours.append([list(hypotheses[0].tokens) for hypotheses in found])
             note(rates, f"beam {beam} batch {batch}", "headwise torch", count / seconds)
         for peer in arguments.peers:
-            for (beam, batch, count), result, own in zip(
-                settings, peer_rounds(arguments.environments, peer, request), ours, strict=True
-            ):
+            asked = [(beam, batch, max(1, n // 5) if peer in SLOW else n) for beam, batch, n in settings]
+            request = {"model": arguments.model, "sentences": ids, "settings": asked, "threads": arguments.threads}
+            found_by_peer = peer_rounds(arguments.environments, peer, request)
+            for (beam, batch, count), result, own in zip(asked, found_by_peer, ours, strict=True):
                 name = f"beam {beam} batch {batch}"
                 note(rates, name, peer, count / result["seconds"])
-                equal = sum(a == b for a, b in zip(own, result["outputs"], strict=True)) / count
+                equal = sum(a == b for a, b in zip(own, result["outputs"], strict=False)) / count
                 same[f"{name} {peer}"] = equal
     return {"sentences_a_second": rates, "same_output": same}
 
@@ -121,8 +123,7 @@ def search(translator: Any, ids: list[list[int]], options: Any) -> Any:
 
 
 def note(rates: dict[str, Rates], setting: str, engine: str, rate: float) -> None:
-    best = rates.setdefault(setting, {})
-    best[engine] = max(best.get(engine, 0.0), rate)
+    rates.setdefault(setting, {}).setdefault(engine, []).append(rate)
 
 
 # ---- 2. the fast engine
@@ -137,23 +138,31 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     rates: dict[str, Rates] = {}
     tokenizers = TokenizerPair.load(arguments.model)
     pieces = [[tokenizers.source.vocabulary[i] for i in s] + ["</s>"] for s in tokenizers.source.encode_batch(lines)]
+    shapes = sorted({(arguments.threads, 1), (1, arguments.threads), (1, 1)})
     for precision in ("float32", "int8"):
         translator = open_translator(arguments.model, "ctranslate2", precision=precision, token_scores=False)
         directory = str(Path(arguments.model) / "ctranslate2" / precision)
-        shapes = {(arguments.threads, 1), (1, arguments.threads), (1, 1)}
         raw = {
             shape: ctranslate2.Translator(directory, inter_threads=shape[0], intra_threads=shape[1]) for shape in shapes
         }
+        best = {setting: best_shape(raw, pieces, *setting) for setting in SETTINGS}
+        print(f"CTranslate2 {precision}, best workers × threads by (beam, batch):", best)
         for _ in range(arguments.rounds):
             for beam, batch in SETTINGS:
-                count = share(lines, batch)
+                count, engine = share(lines, batch), raw[best[beam, batch]]
                 setting = f"beam {beam} batch {batch}"
-                for engine in raw.values():
-                    seconds, _ = timed(lambda e=engine, b=beam, n=batch, c=count: alone(e, pieces[:c], b, n))
-                    note(rates, setting, f"ctranslate2 {precision}", count / seconds)
+                seconds, _ = timed(lambda e=engine, b=beam, n=batch, c=count: alone(e, pieces[:c], b, n))
+                note(rates, setting, f"ctranslate2 {precision}", count / seconds)
                 seconds, _ = timed(lambda t=translator, b=beam, n=batch, c=count: through_text(t, lines[:c], b, n))
                 note(rates, setting, f"headwise {precision}", count / seconds)
     return {"sentences_a_second": rates}
+
+
+def best_shape(raw: dict[tuple[int, int], Any], pieces: list[list[str]], beam: int, batch: int) -> tuple[int, int]:
+    """The fastest workers × threads, by the median of three turns on a part of the sentences."""
+    part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
+    turns = [{shape: timed(lambda e=raw[shape]: alone(e, part, beam, batch))[0] for shape in raw} for _ in range(3)]
+    return min(raw, key=lambda shape: statistics.median(turn[shape] for turn in turns))
 
 
 def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
@@ -182,25 +191,51 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
 # ---- 3. cold start
 
 
-def cold_start(arguments: argparse.Namespace, lines: Lines) -> dict[str, float]:
+def cold_start(arguments: argparse.Namespace, lines: Lines) -> Rates:
     ours = [str(Path(sys.executable).parent / "headwise"), "translate", "--model", arguments.model, lines[0]]
     commands: dict[str, list[Any]] = {"headwise": ours}
     for peer in set(COLD).intersection(arguments.peers):
-        script = HERE / "peers" / PEERS[peer][1]
+        script = HERE / "peers" / PEERS[peer][0]
         commands[peer] = [environment(arguments.environments, peer), script, "--cold", arguments.model, lines[0]]
-    seconds: dict[str, float] = {}
-    for _ in range(arguments.rounds + 1):
+    seconds: Rates = {name: [] for name in commands}
+    for number in range(arguments.rounds + 1):
         for name, command in commands.items():
             taken, _ = timed(lambda c=command: subprocess.run(c, check=True, capture_output=True))
-            seconds[name] = min(taken, seconds.get(name, taken))
+            if number:  # the first one fills the disk's cache
+                seconds[name].append(taken)
     return seconds
+
+
+# ---- the result
+
+
+def as_result(figures: dict[str, Any], arguments: argparse.Namespace) -> Result:
+    settings = {"sentences": figures["sentences"], "model": arguments.title or Path(arguments.model).name}
+    result = Result("translation", "Translation", settings, arguments.threads)
+    for setting, found in figures.get("torch", {}).get("sentences_a_second", {}).items():
+        peers = {PEERS[name][1]: rates for name, rates in found.items() if name in PEERS}
+        what = f"torch engine, {setting}"
+        result.add(what, "sentences/s", found["headwise torch"], peers, headline=setting.startswith("beam 5"))
+    for setting, found in figures.get("fast", {}).get("sentences_a_second", {}).items():
+        for precision in ("float32", "int8"):
+            peers = {f"CTranslate2 alone, {precision}": found[f"ctranslate2 {precision}"]}
+            what = f"fast engine {precision}, {setting}"
+            headline = precision == "int8" and setting.startswith("beam 5")  # the defaults, large and small batches
+            result.add(what, "sentences/s", found[f"headwise {precision}"], peers, headline=headline)
+    cold = figures.get("cold")
+    if cold:
+        peers = {PEERS[name][1]: seconds for name, seconds in cold.items() if name in PEERS}
+        result.add("from the command to a translation", "s", cold["headwise"], peers, better="lower")
+    for peer, reason in arguments.left_out.items():
+        result.leave_out(peer, reason)
+    return result
 
 
 def show(title: str, rates: dict[str, Rates]) -> None:
     names = sorted({name for found in rates.values() for name in found})
     print(f"\n{title}: sentences a second\n{'':<18}" + "".join(f"{name:>22}" for name in names))
     for setting, found in rates.items():
-        print(f"{setting:<18}" + "".join(f"{found.get(name, float('nan')):22.1f}" for name in names))
+        print(f"{setting:<18}" + "".join(f"{max(found.get(name, [float('nan')])):22.1f}" for name in names))
 
 
 def main() -> None:
@@ -208,13 +243,15 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--source", required=True, help="text to translate, a sentence a line")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--peers", nargs="*", default=[], choices=list(PEERS))
-    parser.add_argument("--environments", type=Path, default=Path.home() / ".cache" / "headwise" / "benchmarks")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--environments", type=Path, default=DEFAULT)
     parser.add_argument("--parts", nargs="*", default=["torch", "fast", "cold"], choices=["torch", "fast", "cold"])
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--title", default="", help="how the table calls the model")
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     arguments = parser.parse_args()
+    arguments.peers, arguments.left_out = installed(arguments.environments, arguments.peers)
     os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     lines = read(arguments.source, arguments.sentences)
     figures: dict[str, Any] = {"sentences": len(lines), "threads": arguments.threads}
@@ -227,9 +264,11 @@ def main() -> None:
         show("fast engine", figures["fast"]["sentences_a_second"])
     if "cold" in arguments.parts:
         figures["cold"] = cold_start(arguments, lines)
-        print("\ncold start, seconds:", {name: round(value, 2) for name, value in figures["cold"].items()})
-    if arguments.output:
-        arguments.output.write_text(json.dumps(figures, indent=2) + "\n")
+        print("\ncold start, seconds:", {name: round(min(value), 2) for name, value in figures["cold"].items()})
+    for peer, reason in arguments.left_out.items():
+        print(f"{peer}: left out: {reason}")
+    if arguments.json:
+        as_result(figures, arguments).save(arguments.json)
 
 
 if __name__ == "__main__":

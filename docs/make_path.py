@@ -26,6 +26,7 @@ from headwise.config import schema
 from headwise.data.batch import Batch
 from headwise.decoding.batching import Sources
 from headwise.decoding.beam import Beams, Candidates, beam_search, select
+from headwise.decoding.model import WholeStep
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.losses import batch_loss, label_smoothed_cross_entropy
@@ -364,7 +365,7 @@ def _search(example: Example, page: Page) -> None:
 
     ids = tokenizer.encode(HERO)
     options = SearchOptions(beam=BEAM, n_best=BEAM)
-    found = beam_search(model, Sources.of([0], [ids], None, options), options, BEAM, watched)[0]
+    found = beam_search(WholeStep(model), Sources.of([0], [ids], None, options), options, BEAM, watched)[0]
     state = model.start(model.encode(torch.tensor([[*ids, tokenizer.eos]])), BEAM)
     logits = model.step(state, torch.full((BEAM,), tokenizer.bos))
     page.say(

@@ -63,5 +63,4 @@ class Uncached:
         state.tokens = torch.cat((state.tokens, tokens[:, None]), dim=1)
         source = state.source.repeat_interleave(state.beam, dim=0)
         lengths = None if state.lengths is None else state.lengths.repeat_interleave(state.beam)
-        logits: Tensor = self.model(source, state.tokens, lengths)[:, -1]
-        return logits
+        return self.model.project(self.model.states(source, state.tokens, lengths)[:, -1])

@@ -13,9 +13,9 @@ PUBLIC = {
     "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
-    "AdditiveAttention", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "EncoderLayer", "FeedForward",
-    "KeyValueCache", "LayerSpec", "LearnedPositions", "MultiHeadAttention", "Residual", "RotaryPositions",
-    "SinusoidalPositions", "capture_attention", "causal_mask", "fast_attention", "padding_mask",
+    "AdaptiveEmbedding", "AdditiveAttention", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder",
+    "EncoderLayer", "FeedForward", "KeyValueCache", "LayerSpec", "LearnedPositions", "MultiHeadAttention", "Residual",
+    "RotaryPositions", "SinusoidalPositions", "capture_attention", "causal_mask", "fast_attention", "padding_mask",
     "scaled_dot_product_attention", "sinusoidal_positions",
 }  # fmt: skip
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +13,8 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from fixtures_models import english_sentences, german, small_transformer, word_tokenizers
@@ -75,10 +79,45 @@ def headwise(*arguments: str) -> str:
     return result.stdout
 
 
+def serve(place: Path, arguments: list[str]) -> dict[str, Any]:
+    """What a server started so says when it is asked whether it is ready; then it is asked to end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headwise", *arguments, "--port", "0"], cwd=place, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        address = next(found[0] for line in process.stderr if (found := re.findall(r"http://[\w.:]+", line)))
+        with urlopen(f"{address}/health/ready") as response:
+            answer: dict[str, Any] = json.load(response)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    return answer
+
+
+def run_on_ranks(place: Path, arguments: list[str]) -> None:
+    recipe = next(word for word in arguments if word.endswith(".toml"))
+    settings = [word for setting in SMALL[recipe].split() for word in ("--set", setting)]
+    command = [sys.executable, "-m", "torch.distributed.run", *arguments, *settings]
+    done = subprocess.run(
+        command, cwd=place, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert (place / arguments[arguments.index("--output") + 1] / "model" / "model.safetensors").is_file()
+
+
 def test_every_command_of_the_readme_works_in_its_order(place: Path) -> None:
     ran = set()
     for program, *arguments in commands("README.md"):
+        if program == "torchrun":
+            run_on_ranks(place, arguments)
         if program != "headwise":
+            continue
+        if arguments[0] == "serve":
+            answer = serve(place, arguments)
+            assert answer["status"] == "ready"
+            assert len(answer["models"]) == arguments.count("--model")
             continue
         if arguments[0] == "train":
             arguments += [word for setting in SMALL[arguments[1]].split() for word in ("--set", setting)]
@@ -123,6 +162,8 @@ def test_every_make_target_and_file_that_the_readme_names_exists(readme: str) ->
         if program == "make":
             assert set(arguments) <= targets
         else:
+            if program == "torchrun":
+                continue
             assert [program, *arguments] == ["pip", "install", "-c", "constraints.txt", "."]
             assert (ROOT / "constraints.txt").is_file()
             assert (ROOT / "pyproject.toml").is_file()

@@ -14,6 +14,7 @@ from headwise.bundle.weights import open_model
 from headwise.decoding.batching import Sources
 from headwise.decoding.beam import beam_search
 from headwise.decoding.hypothesis import length_penalty
+from headwise.decoding.model import WholeStep
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.text.tokenizer import EOS
@@ -24,7 +25,7 @@ def test_a_beam_of_one_is_greedy_search() -> None:
     model, options = random_model(1), SearchOptions(beam=1, max_extra=20)
     sources = random_sources(300, seed=2)
     greedy = TorchEngine(model).search(sources, options)
-    beamed = beam_search(model, Sources.of(range(300), sources, None, options), options)
+    beamed = beam_search(WholeStep(model), Sources.of(range(300), sources, None, options), options)
     assert {h.stopped for (h,) in greedy} == {"eos", "length", "loop"}
     for (one,), (other,) in zip(greedy, beamed, strict=True):
         assert (one.tokens, one.stopped) == (other.tokens, other.stopped)

@@ -11,6 +11,7 @@ from headwise.decoding.batching import Sources
 from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
+from headwise.decoding.model import WholeStep
 from headwise.decoding.options import SearchOptions
 
 KINDS = {
@@ -34,7 +35,7 @@ def test_fast_step_gives_the_logits_of_the_models_own_step_while_hypotheses_move
     rows = 6
     for step in range(40):  # more than the cache holds at first
         tokens = torch.randint(4, 60, (rows,))
-        assert_close(fast.step(states[1], tokens), model.step(states[0], tokens), atol=2e-5, rtol=1e-4)
+        assert_close(fast.project(fast.advance(states[1], tokens)), model.step(states[0], tokens), atol=2e-5, rtol=1e-4)
         if step in (3, 30):
             indices = torch.tensor([1, 0, 3, 3, 5, 4] if step == 3 else [3, 2, 4, 5])
             rows = indices.numel()
@@ -48,10 +49,11 @@ def test_cached_search_finds_what_uncached_search_finds(kind: str) -> None:
     model = random_model(3, **KINDS[kind])
     options = SearchOptions(beam=4, n_best=4, max_extra=5)
     sources = Sources.of(range(30), random_sources(30, seed=4), None, options)
-    slow, fast = beam_search(Uncached(model), sources, options), beam_search(FastTransformer(model), sources, options)
+    searched = WholeStep(Uncached(model)), FastTransformer(model)
+    slow, fast = (beam_search(each, sources, options) for each in searched)
     assert [[h.tokens for h in found] for found in fast] == [[h.tokens for h in found] for found in slow]
     assert [h.score for found in fast for h in found] == pytest.approx(
         [h.score for found in slow for h in found], abs=1e-4
     )
-    greedy = greedy_search(Uncached(model), sources, options), greedy_search(model, sources, options)
-    assert [h.tokens for h in greedy[0]] == [h.tokens for h in greedy[1]]
+    slow_greedy, fast_greedy = (greedy_search(each, sources, options) for each in searched)
+    assert [h.tokens for h in slow_greedy] == [h.tokens for h in fast_greedy]

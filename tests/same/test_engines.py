@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,13 @@ def test_order_batch_size_and_empty_lines_do_not_change_a_translation(with_float
     assert together[-2:] == ["", ""]
 
 
+def test_single_sentences_at_the_same_time_become_what_they_are_one_by_one(with_float32: Translator) -> None:
+    expected = [with_float32.translate([text])[0].text for text in SENTENCES[:30]]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda text: with_float32.translate([text])[0].text, SENTENCES[:30]))
+    assert found == expected
+
+
 def test_both_engines_score_given_text_alike(with_torch: Translator, with_float32: Translator) -> None:
     tokenizers = with_torch.tokenizers
     sources = tokenizers.source.encode_batch(SENTENCES[:50])
@@ -130,7 +138,7 @@ def test_an_export_is_made_once_kept_with_the_model_and_never_stale(word_model: 
 def test_where_the_model_directory_cannot_be_written_the_users_cache_is(
     word_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory = Path(shutil.copytree(word_model, tmp_path / "model"))
+    directory = Path(shutil.copytree(word_model, tmp_path / "model", ignore=shutil.ignore_patterns("ctranslate2")))
     (directory / "ctranslate2").write_text("a file is in the way, which even an administrator cannot write into")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place = export.kept_export(open_bundle(directory), TokenizerPair.load(directory), "int8")

@@ -126,8 +126,9 @@ def test_language_model_with_cache_equals_one_pass_and_looks_back_only(positions
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_chunked_loss_equals_the_loss_of_whole_logits(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from headwise import losses
+    from headwise.nn import projected_loss
 
-    monkeypatch.setattr(losses, "_CHUNK_NUMBERS", 150)  # three rows of 50 classes at a time
+    monkeypatch.setattr(projected_loss, "_CHUNK_NUMBERS", 150)  # three rows of 50 classes at a time
     torch.manual_seed(0)
     states, weight = torch.randn(4, 7, 16, dtype=torch.float64), torch.randn(50, 16, dtype=torch.float64)
     targets = torch.randint(0, 50, (4, 7))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -40,8 +40,19 @@ class Checkpoint:
     def model(self) -> Path:
         return self.path / MODEL
 
-    def tensors(self) -> dict[str, Tensor]:
-        return load_tensors(self.path / TENSORS)
+    @property
+    def step(self) -> int:
+        return int(self.state["step"])
+
+    def each_tensor(self) -> Iterator[tuple[str, Tensor]]:
+        """One at a time: who keeps only a part of each needs no memory for all."""
+        path = self.path / TENSORS
+        try:
+            with safe_open(path, framework="pt") as stored:
+                for name in stored.keys():  # noqa: SIM118
+                    yield name, stored.get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{path} cannot be read: {error}") from error
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -87,6 +98,11 @@ def open_checkpoint(path: Path) -> Checkpoint:
             raise ModelError(f"{path} is damaged: {name} is missing")
         if file_hash(place) != digest:
             raise ModelError(f"{path} is damaged: {name} does not have the hash that was written")
+    return read_checkpoint(path)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """One that is known to be whole, because another process has just checked it."""
     return Checkpoint(path, read_json(path / STATE))
 
 

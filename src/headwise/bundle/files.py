@@ -1,11 +1,14 @@
 """A model directory on disk: JSON and safetensors, hashed, written whole or not at all. Needs no torch.
 
-    config.json          format version, family, architecture, languages, decoding defaults, and the SHA-256 of the rest
+    config.json          format version, family, architecture, languages, decoding defaults, precision, and the SHA-256
+                         of the rest
     model.safetensors    the weights
     tokenizer.json       (or source.tokenizer.json and target.tokenizer.json)
     card.json            recipe, data fingerprints, scores with their signatures
 
-`config.json` is written last and holds the hashes, so a directory with a config is a whole one.
+`config.json` is written last and holds the hashes, so a directory with a config is a whole one. Its `precision` says
+how the weights are stored: float32 (also where it is not given), or float16, half the size, which becomes float32 when
+it is loaded: models that ship with Headwise are stored so.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from headwise.bundle.shipped import locate, shipped_directories
 from headwise.errors import ModelError, WorkFailed
 
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "card.json"
+PRECISIONS = ("float32", "float16")  # in which weights are stored
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,17 @@ class Bundle:
     decoding: dict[str, Any] = field(default_factory=dict)
     card: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    precision: str = "float32"  # of the stored weights, one of PRECISIONS
 
 
 def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
-    """Reads and checks a model directory. `verify` compares every file with its hash."""
-    path = Path(path)
+    """Reads and checks a model directory, or a shipped model, by its name. `verify`: every file must have its hash."""
+    path = locate(path)
     if not (path / CONFIG).is_file():
         place = f"{path} is not there" if not path.exists() else f"{path} has no {CONFIG}"
-        raise ModelError(f"no model: {place}; give a model directory, such as RUN/model")
+        names = ", ".join(shipped_directories())
+        others = f", or a model that came with Headwise: {names}" if names else ""
+        raise ModelError(f"no model: {place}; give a model directory, such as RUN/model{others}")
     config = read_json(path / CONFIG)
     version = config.get("format")
     if not isinstance(version, int):
@@ -54,11 +62,14 @@ def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
         raise ModelError(
             f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise"
         )
+    precision = config.get("precision", "float32")
+    if precision not in PRECISIONS:
+        raise ModelError(f"{path / CONFIG}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
     try:
         files = {str(name): str(digest) for name, digest in config["files"].items()}
         bundle = Bundle(
             path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]),
-            dict(config["decoding"]), read_json(path / CARD), files,
+            dict(config["decoding"]), read_json(path / CARD), files, precision,
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelError(f"{path / CONFIG} is damaged: {error!r}; take another copy of the model") from error
@@ -89,6 +100,7 @@ def write_config(directory: Path, bundle: Bundle) -> None:
         "architecture": bundle.architecture,
         "languages": list(bundle.languages),
         "decoding": bundle.decoding,
+        "precision": bundle.precision,
         "files": {name: file_hash(directory / name) for name in names},
     }
     write_json(directory / CONFIG, config)

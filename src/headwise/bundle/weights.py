@@ -12,9 +12,12 @@ from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.files import WEIGHTS, Bundle, open_bundle, write_config, write_directory
-from headwise.errors import HeadwiseError, ModelError
+from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.models.registry import Model, build_model
 from headwise.text.tokenizer import TokenizerPair
+
+_STORED = {"float32": torch.float32, "float16": torch.float16}  # by the bundle's precision
+_HEADER = {"float32": "F32", "float16": "F16"}  # as safetensors says it
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -32,24 +35,37 @@ def save_model(
     decoding: dict[str, Any] | None = None,
     card: dict[str, Any] | None = None,
     weights: dict[str, Tensor] | None = None,
+    precision: str = "float32",
 ) -> None:
     """Writes a model directory, replacing an older one. `weights` (an average, say) stand in for the model's own."""
     architecture = dict(model.architecture)
-    bundle = Bundle(directory, family, architecture, languages, decoding or {}, card or {})
+    bundle = Bundle(directory, family, architecture, languages, decoding or {}, card or {}, precision=precision)
+    chosen = _in_precision(named_weights(model) if weights is None else weights, precision)
 
     def fill(new: Path) -> None:
-        chosen = named_weights(model) if weights is None else weights
-        save_file({name: tensor.contiguous().cpu() for name, tensor in chosen.items()}, new / WEIGHTS)
+        save_file(chosen, new / WEIGHTS)
         tokenizers.save(new)
         write_config(new, bundle)
 
     write_directory(directory, fill)
 
 
+def _in_precision(weights: dict[str, Tensor], precision: str) -> dict[str, Tensor]:
+    """Ready to be stored. float16 ends at 65,504: a weight beyond it would come back as infinity."""
+    stored = {name: tensor.to("cpu", _STORED[precision]).contiguous() for name, tensor in weights.items()}
+    for name, tensor in stored.items():
+        if precision == "float16" and not torch.equal(tensor.isfinite(), weights[name].cpu().isfinite()):
+            raise UsageError(f"{name} has weights that float16 cannot hold; store the model as float32")
+    return stored
+
+
 def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Model:
-    """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares."""
+    """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares.
+
+    It computes in float32, however its weights are stored.
+    """
     file = bundle.path / WEIGHTS
-    found = _stored_sizes(file)
+    found = _stored_sizes(file, bundle.precision)
     declared = _declared_sizes(bundle, len(found))
     for name in sorted(declared.keys() | found.keys()):
         if declared.get(name) != found.get(name):
@@ -62,13 +78,19 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Model:
     return model.to(device).eval()
 
 
-def _stored_sizes(file: Path) -> dict[str, tuple[int, ...]]:
-    """From the file's header alone."""
+def _stored_sizes(file: Path, precision: str) -> dict[str, tuple[int, ...]]:
+    """From the file's header alone, which must have the precision that config.json declares."""
     try:
         with safe_open(file, framework="pt") as stored:
-            return {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+            slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
+            kinds = {name: piece.get_dtype() for name, piece in slices.items()}
+            sizes = {name: tuple(piece.get_shape()) for name, piece in slices.items()}
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
+    for name, kind in kinds.items():
+        if kind != _HEADER[precision]:
+            raise ModelError(f"{file} does not fit its config.json: {name} should be {precision}, is {kind}")
+    return sizes
 
 
 def _declared_sizes(bundle: Bundle, stored: int) -> dict[str, tuple[int, ...]]:

@@ -12,7 +12,7 @@ import typer
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from headwise.decoding.generator import Generation
+    from headwise.decoding.writing import Generation
 
 
 def generate(
@@ -40,6 +40,10 @@ def generate(
     ] = None,
     samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts to write.")] = 1,
     stream: Annotated[bool, typer.Option("--stream", help="Show the text as it is written.")] = False,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="torch, or ctranslate2: faster, int8, at --temperature 0 only."),
+    ] = "torch",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with all that is known.")] = False,
 ) -> None:
     """Let a language model write on.
@@ -56,9 +60,11 @@ def generate(
         raise UsageError("no model: give --model DIR, such as RUN/model")
     if stream and (samples > 1 or as_json):
         raise UsageError("--stream shows one text as it is written: leave out --samples and --json")
-    from headwise.workflows.generate import open_generator, read_prompt, window_notice
+    from headwise.workflows.generate import ENGINES, open_fast_generator, open_generator, read_prompt, window_notice
 
-    generator = open_generator(model)
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+    generator = open_fast_generator(model) if engine == "ctranslate2" else open_generator(model)
     if prompt is None:
         prompt = "" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)
     notice = window_notice(generator, prompt, max_tokens)

@@ -10,10 +10,14 @@ import typer
 
 if TYPE_CHECKING:
     from headwise.workflows.info import ModelInfo
+    from headwise.workflows.models import ShippedScore
 
 
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model directory, such as RUN/model, or a run.")],
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Model directory, such as RUN/model, a run, or a shipped model's name."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
 ) -> None:
     """Say what a model is: architecture, languages, tokenizers, scores, files.
@@ -24,6 +28,7 @@ def info(
 
     - `headwise info runs/my-recipe/model`
     - `headwise info runs/my-recipe/model --json`
+    - `headwise info multi30k-en-de`
     """
     from headwise.workflows.info import model_info
 
@@ -38,9 +43,11 @@ def info(
 def _lines(found: ModelInfo) -> list[tuple[str, str]]:
     family = {"transformer": "transformer (translates)", "lm": "lm (a language model)"}
     lines = [("model", found.path), ("family", family.get(found.family, found.family))]
+    lines += [(name.replace("_", " "), text) for name, text in found.about.items()]
     if found.languages:
         lines.append(("languages", " → ".join(found.languages)))
-    lines.append(("parameters", f"{found.parameters:,}"))
+    stored = "" if found.precision == "float32" else f", stored as {found.precision}"
+    lines.append(("parameters", f"{found.parameters:,}{stored}"))
     sizes = {name: value for name, value in found.architecture.items() if value is not None}
     lines += _listed("architecture", [f"{name} {value}" for name, value in sizes.items()], a_line=4)
     for tokenizer in found.tokenizers:
@@ -51,12 +58,17 @@ def _lines(found: ModelInfo) -> list[tuple[str, str]]:
         lines += _listed("decoding", [f"{name} {value}" for name, value in found.decoding.items()], a_line=4)
     if found.scores:
         lines += _listed("validation", [f"{name} {value:.4g}" for name, value in found.scores.items()], a_line=6)
-    if found.sentences is not None:
+    lines += _listed("test", [_score(score) for score in found.tests], a_line=1)
+    if found.sentences is not None and "trained_on" not in found.about:
         lines.append(("trained on", f"{found.sentences:,} sentences"))
     if found.written_by:
         lines.append(("written by", f"headwise {found.written_by}"))
     lines += _listed("files", [f"{size:>13,} bytes  {name}" for name, size in found.files.items()], a_line=1)
     return lines
+
+
+def _score(score: ShippedScore) -> str:
+    return f"{score.test} ({score.engine}): {score.metric} {score.value:.2f}  {score.signature}"
 
 
 def _listed(name: str, values: list[str], a_line: int) -> list[tuple[str, str]]:

@@ -14,7 +14,13 @@ What = Literal["attention", "encoder", "decoder", "cross", "causal", "alignment"
 
 def look(
     text: Annotated[str, typer.Argument(help="The sentence to look at.")],
-    model: Annotated[Path, typer.Option("--model", help="Model directory.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    source_language: Annotated[
+        str, typer.Option("--from", help="Instead of --model: a model that came with Headwise, from this language …")
+    ] = "",
+    target_language: Annotated[
+        str, typer.Option("--to", help="… to this one; one of the two is enough where it leaves no choice.")
+    ] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .html page to explore, or a .svg or .png picture.")
     ] = None,
@@ -41,6 +47,7 @@ def look(
 
     Examples:
 
+    - `headwise look --to de "A man is riding a bicycle." --output attention.html`
     - `headwise look --model RUN/model "The dog sleeps." --output attention.html`
     - `headwise look --model RUN/model "The dog sleeps." --what cross --layer 3 --head 2 --output cross.png`
     - `headwise look --model RUN/model "The dog sleeps." --target "Der Hund schläft." --output forced.html`
@@ -51,9 +58,12 @@ def look(
         raise UsageError("name the file to write: --output attention.html (or .svg, .png)")
     if output is not None and output.suffix.lower() not in (".html", ".svg", ".png"):
         raise UsageError(f"{output}: the name of the output must end in .html, .svg or .png")
+    from headwise.workflows.models import choose_model
+
+    directory = choose_model(model, source_language, target_language)
     from headwise.workflows.look import look_inside
 
-    seen = look_inside(model, text, target, beam=beam)
+    seen = look_inside(directory, text, target, beam=beam)
     if what == "alignment":
         print(seen.alignment(layer, head))
     if output is not None:

@@ -13,11 +13,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from headwise import __version__
+from headwise.config.ranks import Ranks
 from headwise.errors import HeadwiseError
 
 # The verbs in the order of a first acquaintance. Each is the function of its name in headwise.cli.<verb>.
 VERBS = (
-    "demo", "check", "train", "translate", "generate", "evaluate", "score", "look", "export", "average", "plot", "info",
+    "demo", "check", "train", "translate", "generate", "evaluate", "score", "look", "serve", "export", "average",
+    "plot", "models", "info",
 )  # fmt: skip
 # What typer raises for an argument that cannot be: click's UsageError, wherever typer keeps click.
 _WrongCall: Any = typer.BadParameter.__base__
@@ -93,7 +95,9 @@ def run() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"headwise: error: {' '.join(message.split())}", file=sys.stderr)
+    ranks = Ranks.of_environment()
+    name = f"rank {ranks.rank}: " if ranks.size > 1 else ""
+    print(f"headwise: error: {name}{' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
 
 

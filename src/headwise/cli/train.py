@@ -31,8 +31,11 @@ def train(
         headwise train my-recipe.toml --output runs/try2 --set training.steps=5000 --set model.dropout=0.3
 
         headwise train my-recipe.toml --set model.from=runs/base/model        (fine-tune)
+
+        torchrun --nproc-per-node 4 -m headwise train my-recipe.toml        (several GPUs or machines: docs/scaling.md)
     """
     from headwise.config import load
+    from headwise.config.ranks import Ranks
 
     if print_recipe:  # which needs no corpus
         typer.echo(load.print_recipe(load.load_recipe(recipe, settings or (), data=Path())[0]), nl=False)
@@ -43,8 +46,10 @@ def train(
     from headwise.training.signals import exit_code
     from headwise.workflows.train import train as run
 
+    place = output or Path("runs") / Path(recipe).stem
+    if not Ranks.of_environment().leads:  # rank 0 speaks for all
+        raise typer.Exit(exit_code(run(loaded, base, place, resume=resume).reason))
     with Live(sys.stderr) as live:
-        place = output or Path("runs") / Path(recipe).stem
         finished = run(loaded, base, place, resume=resume, hooks=[live.hook], tell=live.say, progress=live.preparing)
     live.conclude(finished)
     raise typer.Exit(exit_code(finished.reason))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
+from headwise.config.ranks import Ranks
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ Render = Callable[[str, "Translation", "list[str]"], str]
 def translate(
     text: Annotated[list[str] | None, typer.Argument(help="Text to translate; else standard input, by lines.")] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    source_language: Annotated[
+        str, typer.Option("--from", help="Instead of --model: a model that came with Headwise, from this language …")
+    ] = "",
+    target_language: Annotated[
+        str, typer.Option("--to", help="… to this one; one of the two is enough where it leaves no choice.")
+    ] = "",
     input_file: Annotated[
         str, typer.Option("--input", "-i", help="File to translate (.gz, .xz, .zst too), line by line.")
     ] = "-",
@@ -64,34 +71,68 @@ def translate(
 
     Examples:
 
+    - `headwise translate --to de "A man is riding a bicycle."`
     - `headwise translate --model run/model "A dog runs."`
     - `headwise translate --model run/model --input book.en.gz --output book.de`
+    - `torchrun --nproc-per-node 8 -m headwise translate --model run/model --input big.en --output big.de`
     - `cat news.en | headwise translate --model run/model --beam 5 --json`
     - `headwise translate --model run/model --glossary terms.tsv --protect < help.en > help.de`
     """
-    if not model:
-        raise UsageError("no model: give --model DIR, such as RUN/model")
     if text and input_file != "-":
         raise UsageError("give text or --input, not both")
+    ranks = Ranks.of_environment()
+    if ranks.size > 1 and (text or "-" in (input_file, output_file)):
+        raise UsageError("several processes translate a file into a file: give --input and --output")
+    from headwise.workflows.models import choose_model
+
+    directory = choose_model(model, source_language, target_language)
     from headwise.workflows.translate import Wanted, input_chunks, open_translator, read_glossary, translate_lines
 
     terms = read_glossary(glossary) if glossary else {}
     wanted = Wanted(beam, n_best, length_penalty, terms, protect, split_sentences)
-    translator = open_translator(model, engine, precision=precision, plain=wanted.plain, token_scores=as_json)
+    translator = open_translator(directory, engine, precision=precision, plain=wanted.plain, token_scores=as_json)
     translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
     if not text and input_file == "-" and sys.stdin.isatty():
         print("Type a line and press Enter; end with Ctrl-D.", file=sys.stderr)
     line = _as_json if as_json else _as_text(scores, n_best)
-    trouble = Trouble()
-    with output(output_file) as stream, progress(input_file) as advance:
+
+    def render(chunks: Iterable[list[str]]) -> Iterator[tuple[list[str], list[int]]]:
         for sources, translations in translate_lines(translator, chunks, wanted):
             links = _links(translator, sources, translations) if alignments else [[] for _ in sources]
-            trouble.note(translations)
-            stream.writelines(f"{line(*row)}\n" for row in zip(sources, translations, links, strict=True))
+            cut_off = [place for place, translation in enumerate(translations) if translation.stopped != "eos"]
+            yield [line(*row) for row in zip(sources, translations, links, strict=True)], cut_off
+
+    if ranks.size > 1:
+        options = {**wanted.arguments(), "scores": scores, "alignments": alignments, "json": as_json}
+        about = {"model": translator.bundle.files, "engine": [translator.engine.name, precision], **options}
+        tell_cut_off(_shared(input_file, output_file, about, render))
+        return
+    trouble: list[int] = []
+    done = 0
+    with output(output_file) as stream, progress(input_file) as advance:
+        for lines, cut_off in render(chunks):
+            trouble += [done + place + 1 for place in cut_off]
+            done += len(lines)
+            stream.writelines(f"{row}\n" for row in lines)
             stream.flush()
-            advance(len(sources))
-    trouble.tell()
+            advance(len(lines))
+    tell_cut_off(trouble)
+
+
+def _shared(input_file: str, output_file: str, about: dict[str, Any], render: Any) -> list[int]:
+    """One of several processes that torchrun started: its share of the file."""
+    from headwise.training.distributed import joined
+    from headwise.workflows.parts import translate_parts
+
+    with joined() as world, progress(input_file if world.leads else "-") as advance:
+
+        def shown(chunks: Iterable[list[str]]) -> Iterator[tuple[list[str], list[int]]]:
+            for lines, cut_off in render(chunks):
+                yield lines, cut_off
+                advance(len(lines) * world.size)  # the others are about as far
+
+        return translate_parts(world, input_file, output_file, about, shown, warn)
 
 
 def _as_text(scores: bool, n_best: int) -> Render:
@@ -144,23 +185,11 @@ def one_line(text: str) -> str:
     return text.translate({ord("\n"): " ", ord("\r"): " ", ord("\t"): " "})
 
 
-class Trouble:
-    """Lines whose translation did not end by itself."""
-
-    def __init__(self) -> None:
-        self.lines: list[int] = []
-        self.count = 0
-
-    def note(self, translations: list[Translation]) -> None:
-        for translation in translations:
-            self.count += 1
-            if translation.stopped != "eos":
-                self.lines.append(self.count)
-
-    def tell(self) -> None:
-        if self.lines:
-            shown = ", ".join(map(str, self.lines[:5])) + (", …" if len(self.lines) > 5 else "")
-            warn(f"{len(self.lines):,} translations were cut off in a loop or at the longest length: line {shown}")
+def tell_cut_off(lines: list[int]) -> None:
+    """Names the lines whose translation did not end by itself."""
+    if lines:
+        shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+        warn(f"{len(lines):,} translations were cut off in a loop or at the longest length: line {shown}")
 
 
 def warn(message: str) -> None:

@@ -95,7 +95,10 @@ def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
     )
     tokenizer = recipe.tokenizer.model_copy(update={"files": anchor(recipe.tokenizer.files)})
     start = recipe.model.from_
-    model = recipe.model if start is None else recipe.model.model_copy(update={"from_": str((base / start).absolute())})
+    model = recipe.model
+    # A plain name that is no folder here is left alone: it may be that of a model that came with Headwise.
+    if start is not None and ((base / start).exists() or Path(start).name != start):
+        model = model.model_copy(update={"from_": str((base / start).absolute())})
     return recipe.model_copy(update={"data": data, "tokenizer": tokenizer, "model": model})
 
 

@@ -10,6 +10,8 @@ from headwise.errors import RecipeError
 _PAPER: dict[str, Any] = {
     "dropout": 0.1, "norm": "post", "activation": "relu", "positions": "sinusoidal", "max_length": 1024, "tie": "all",
 }  # fmt: skip
+# How a language model's words become vectors.
+_WORDS: dict[str, Any] = {"cutoffs": [], "scale_embeddings": True}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "transformer": {
@@ -23,11 +25,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "lm": {
-        "lm-small": {**_PAPER, "model_dim": 256, "num_heads": 8, "layers": 4, "ff_dim": 512},
-        # Radford et al. 2019, the smallest model.
+        "lm-small": {**_PAPER, "model_dim": 256, "num_heads": 8, "layers": 4, "ff_dim": 512, **_WORDS},
+        # Radford et al. 2019, the smallest model; it adds embeddings to positions as they are.
         "gpt2": {
             "model_dim": 768, "num_heads": 12, "layers": 12, "ff_dim": 3072, "dropout": 0.1, "norm": "pre",
             "activation": "gelu-tanh", "positions": "learned", "max_length": 1024, "tie": "all",
+            "cutoffs": [], "scale_embeddings": False,
         },
     },
 }  # fmt: skip

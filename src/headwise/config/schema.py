@@ -26,6 +26,7 @@ def _as_names(value: object) -> object:
 
 # One path, a list of paths, or globs; a path is relative to the recipe that names it.
 Paths = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Cutoffs = Annotated[tuple[Positive, ...], BeforeValidator(_as_tuple)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_names)]
 
 
@@ -103,6 +104,11 @@ class Model(Section):
     positions: Literal["sinusoidal", "learned", "rotary", "none"] | None = Field(None, description="position code")
     max_length: Positive | None = Field(None, description="longest sequence (learned positions; lm context)")
     tie: Literal["all", "target", "none"] | None = Field(None, description="which embeddings share the output matrix")
+    cutoffs: Cutoffs | None = Field(
+        None,
+        description="lm: from each of these ranks on words have a quarter of the width (adaptive input and softmax); "
+        "for word vocabularies of tens of thousands",
+    )
 
 
 class Training(Section):
@@ -147,6 +153,9 @@ class Training(Section):
         "auto", description="auto: bf16 only where the machine is fast at it"
     )
     threads: Annotated[int, Field(ge=0)] = Field(0, description="CPU cores, each with a share of every batch; 0: all")
+    shard: bool = Field(
+        False, description="under torchrun: each process keeps its part of weights, gradients and optimizer (FSDP2)"
+    )
     max_bad_updates: Annotated[int, Field(ge=0)] = Field(
         10, description="updates skipped for a loss or gradient that is no number before the run stops"
     )

@@ -96,6 +96,11 @@ class Batch:
         """At most `parts` micro-batches of whole sentences, each no wider than its own longest sentence."""
         return [self._rows(low, high) for low, high in _shares(len(self), parts)]
 
+    def blank(self) -> Batch:
+        """The least that a model can read: for a rank that has no sentence of an update and must keep up with them."""
+        nothing = Ragged.of([()])
+        return Batch.of(nothing, nothing, index=self.index)
+
     def _rows(self, low: int, high: int) -> Batch:
         source_lengths, target_lengths = self.source_lengths[low:high], self.target_lengths[low:high]
         width, target_width = int(source_lengths.max()), int(target_lengths.max())
@@ -155,6 +160,9 @@ class LanguageBatch:
             tokens = int((targets != PAD).sum())
             pieces.append(LanguageBatch(self.ids[low:high], targets, self.lines[low:high], self.index, tokens))
         return pieces
+
+    def blank(self) -> LanguageBatch:
+        return LanguageBatch.of(np.array([[EOS, EOS]]), index=self.index)
 
 
 def _unused(tokens: int, positions: torch.Tensor) -> float:

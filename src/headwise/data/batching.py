@@ -17,6 +17,7 @@ from headwise.text.ragged import Ragged
 Ints = NDArray[np.integer]
 Anything_co = TypeVar("Anything_co", covariant=True)
 Anything = TypeVar("Anything")
+Number = TypeVar("Number", bound=np.integer)
 
 # Other pieces for a batch of sentences: (epoch, rows of the store, their stored pieces) -> pieces.
 Resample = Callable[[int, Ints, Ragged], Ragged]
@@ -55,11 +56,16 @@ def walk(
         epoch, index = epoch + 1, 0
 
 
+def share_of(rows: NDArray[Number], rank: int, world: int) -> NDArray[Number]:
+    """The rows of one rank: side by side, as the shares of threads are (`Batch.split`), so the sums come out alike."""
+    return rows[len(rows) * rank // world : len(rows) * (rank + 1) // world]
+
+
 class PairBatches:
     """Batches of sentence pairs from a store.
 
-    Of several ranks each gets its share of every batch, sentence by sentence in turn: what an update sees does not
-    depend on how many there are. The share of a batch with fewer sentences than ranks may be empty.
+    Of several ranks each gets its share of every batch: what an update sees does not depend on how many there are. The
+    share of a batch with fewer sentences than ranks may be empty.
     """
 
     def __init__(
@@ -89,7 +95,7 @@ class PairBatches:
         return len(self._plan(epoch))
 
     def make(self, cursor: Cursor) -> Batch:
-        rows = self._rows(cursor)[self.rank :: self.world]
+        rows = share_of(self._rows(cursor), self.rank, self.world)
         source, target = self._pieces(cursor.epoch, rows)
         return Batch.of(source, target, self.store.line_numbers(rows), cursor.index)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.batch import LanguageBatch
-from headwise.data.batching import Cursor
+from headwise.data.batching import Cursor, share_of
 from headwise.data.plan import generator
 from headwise.data.store import Store
 from headwise.errors import DataError
@@ -73,7 +73,7 @@ class StreamBatches:
         self.stream, self.width = TokenStream(store), width
         streams = max(1, min(batch_tokens // width, self.stream.length))
         self.share = -(-self.stream.length // streams)  # positions of a stream; the last may have fewer
-        self.begins = (np.arange(streams) * self.share)[rank::world]
+        self.begins = share_of(np.arange(streams) * self.share, rank, world)
 
     def count(self, epoch: int) -> int:
         return -(-self.share // self.width)
@@ -109,7 +109,7 @@ class BlockBatches:
 
     def make(self, cursor: Cursor) -> LanguageBatch:
         first = cursor.index * self.blocks_of_a_batch
-        begins = self._plan(cursor.epoch)[first : first + self.blocks_of_a_batch][self.rank :: self.world]
+        begins = share_of(self._plan(cursor.epoch)[first : first + self.blocks_of_a_batch], self.rank, self.world)
         stops = np.minimum(begins + self.width, self.stream.length)
         return self.stream.batch(np.maximum(begins, 0), stops, self.width, cursor.index)
 

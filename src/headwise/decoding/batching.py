@@ -14,6 +14,9 @@ from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
 from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import EOS
 
+_ENOUGH = 4  # groups a worker: then it does not matter that one of them is done last
+_LEAST_SHARE = 4  # sentences: of fewer, a step takes hardly less time
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -78,3 +81,15 @@ def batches(lengths: Sequence[int], options: SearchOptions) -> Iterator[list[int
         group.append(index)
     if group:
         yield group
+
+
+def shares(groups: list[list[int]], workers: int) -> list[list[int]]:
+    """The same groups where there are enough of them to keep all workers busy, else each cut into like shares."""
+    if workers == 1 or len(groups) >= _ENOUGH * workers:
+        return groups
+    return [
+        group[first::count]
+        for group in groups
+        for count in [min(workers, max(1, len(group) // _LEAST_SHARE))]
+        for first in range(count)
+    ]

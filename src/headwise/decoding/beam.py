@@ -15,7 +15,7 @@ possible outputs it is exhaustive search.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -23,9 +23,9 @@ from torch import Tensor
 
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import log_normaliser, top_tokens
+from headwise.decoding.candidates import NextTokens, Scored, top_tokens
 from headwise.decoding.hypothesis import Hypothesis, Stopped, best
-from headwise.decoding.model import Model, State, worth_dropping
+from headwise.decoding.model import Halves, State, worth_dropping
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import BOS, EOS, PAD
@@ -78,28 +78,29 @@ class Candidates:
     log_probs: Tensor  # of the token alone
 
 
-# (logits (B · beam, V), beams, what may come next) -> the best 2 · beam of each sentence
-Select = Callable[[Tensor, Beams, Restrictions], Candidates]
+# (what may follow each row, beams, restrictions) -> the best 2 · beam of each sentence
+Select = Callable[[Iterable[Scored], Beams, Restrictions], Candidates]
 
 
-def select(logits: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> Candidates:
     """The best 2 · beam continuations: at most `beam` of them can end a sentence, so `beam` are left to go on."""
     count, beam = beams.scores.shape
     # Of one hypothesis, beam + 1 tokens are enough: the end of sentence and `beam` others.
-    norm = log_normaliser(logits)
-    highest, tokens = top_tokens(restrict(logits, beams, restrictions), beam + 1)  # (B · beam, C)
+    found = [top_tokens(restrict(scored, beams, restrictions), beam + 1) for scored in following]
+    highest, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · beam, C)
     each = highest.size(1)
-    log_probs = (highest - norm[:, None]).view(count, beam * each)
-    totals = (log_probs.view(count, beam, each) + beams.scores[:, :, None]).view(count, beam * each)
+    totals = (highest.view(count, beam, each) + beams.scores[:, :, None]).view(count, beam * each)
     scores, place = totals.topk(min(2 * beam, beam * each), dim=1)
     parents = place.div(each, rounding_mode="floor")
-    return Candidates(scores, parents, tokens.view(count, -1).gather(1, place), log_probs.gather(1, place))
+    return Candidates(
+        scores, parents, tokens.view(count, -1).gather(1, place), highest.view(count, -1).gather(1, place)
+    )
 
 
-def restrict(logits: Tensor, beams: Beams, restrictions: Restrictions) -> Tensor:
-    """Forbids, in place, what may not come next."""
-    history = beams.history if restrictions.uses_history else None
-    return restrictions.apply(logits, beams.length, beams.row_sentences, history)
+def restrict(scored: Scored, beams: Beams, restrictions: Restrictions) -> Tensor:
+    """The log-probabilities with -inf, in place, for what may not come next."""
+    history = beams.history[scored.rows] if restrictions.uses_history else None
+    return restrictions.apply(scored.log_probs, beams.length, beams.row_sentences[scored.rows], history)
 
 
 def advance(beams: Beams, state: State, candidates: Candidates, done: Tensor, kept: Tensor) -> Beams:
@@ -188,18 +189,15 @@ class Finished:
 
 
 def beam_search(
-    model: Model, sources: Sources, options: SearchOptions, beam: int | None = None, choose: Select = select
+    model: Halves, sources: Sources, options: SearchOptions, beam: int | None = None, choose: Select = select
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence that `choose` leads to."""
     beam = options.beam if beam is None else beam
-    state = model.start(model.encode(sources.ids, sources.lengths), beam)
+    state, score = model.start(model.encode(sources.ids, sources.lengths), beam), NextTokens(model)
     beams, finished = Beams.start(sources, beam), Finished(sources, options, beam)
-    restrictions: Restrictions | None = None
+    restrictions = Restrictions(sources, options)
     while True:
-        logits = model.step(state, beams.last_tokens())
-        if restrictions is None:
-            restrictions = Restrictions(sources, options, logits.size(1))
-        candidates = choose(logits, beams, restrictions)
+        candidates = choose(score(model.advance(state, beams.last_tokens())), beams, restrictions)
         finished.collect(beams, candidates)
         done = finished.done(beams, candidates)
         left = (~done).nonzero().squeeze(1)

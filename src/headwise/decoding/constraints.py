@@ -8,7 +8,7 @@ that the phrases come: no end of sentence before they have, and no token after w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headwise.decoding.batching import Sources
 from headwise.decoding.beam import Beams, Candidates, restrict
-from headwise.decoding.candidates import log_normaliser, top_tokens
+from headwise.decoding.candidates import Scored, top_tokens
 from headwise.decoding.options import Phrase, Request
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import EOS
@@ -125,35 +125,29 @@ class ConstrainedSelect:
         self.requirements = [Requirements(request) for request in sources.requests]
         self.limits: list[int] = sources.limits.tolist()
 
-    def __call__(self, logits: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+    def __call__(self, following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> Candidates:
         said: list[list[int]] = beams.history.tolist()
-        rows = [
-            (row, sentence, score)
-            for row, (sentence, score) in enumerate(
-                zip(beams.row_sentences.tolist(), beams.scores.flatten().tolist(), strict=True)
-            )
-            if score > -torch.inf
-        ]
-        norm = log_normaliser(logits)
-        # What is required may come even where an option forbids it, so its log-probability is taken first.
-        following: dict[int, dict[int, float]] = {
-            row: self._required(logits[row], norm[row], sentence, said[row]) for row, sentence, _ in rows
-        }
-        highest, tokens = top_tokens(restrict(logits, beams, restrictions), beams.beam + 1)
-        likely, places = (highest - norm[:, None]).tolist(), tokens.tolist()
+        sentences, scores = beams.row_sentences.tolist(), beams.scores.flatten().tolist()
         options: list[list[_Option]] = [[] for _ in range(beams.scores.size(0))]
-        for row, sentence, score in rows:
-            follow = dict(zip(places[row], likely[row], strict=True)) | following[row]
-            options[row // beams.beam] += self._options(sentence, said[row], row % beams.beam, score, follow)
-        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam, logits.device)
+        for scored in following:
+            rows = [row for row in range(scored.rows.start, scored.rows.stop) if scores[row] > -torch.inf]
+            first = scored.rows.start
+            # What is required may come even where an option forbids it, so its log-probability is taken first.
+            required = {row: self._required(scored.log_probs[row - first], sentences[row], said[row]) for row in rows}
+            highest, tokens = (x.tolist() for x in top_tokens(restrict(scored, beams, restrictions), beams.beam + 1))
+            for row in rows:
+                follow = dict(zip(tokens[row - first], highest[row - first], strict=True)) | required[row]
+                parent = row % beams.beam
+                options[row // beams.beam] += self._options(sentences[row], said[row], parent, scores[row], follow)
+        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam, beams.scores.device)
 
-    def _required(self, logits: Tensor, norm: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
+    def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
         """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
         requirements = self.requirements[sentence]
         if len(said) < requirements.prefix_length:
             return {}
         tokens = sorted(requirements.next_tokens(said))
-        return dict(zip(tokens, (logits[tokens] - norm).tolist(), strict=True)) if tokens else {}
+        return dict(zip(tokens, log_probs[tokens].tolist(), strict=True)) if tokens else {}
 
     def _options(
         self, sentence: int, said: list[int], parent: int, score: float, follow: dict[int, float]

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import ctranslate2
 
 from headwise.bundle.files import read_json
 from headwise.decoding.hypothesis import Hypothesis, best, length_penalty
-from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length
+from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
 from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
 from headwise.errors import DataError, ModelError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
+
+
+class _Shape(NamedTuple):
+    workers: int
+    threads: int  # of each
+
 
 Attention = list[list[float]]  # a row a target token, a column a source token
 
@@ -38,17 +46,17 @@ class CTranslate2Engine:
         self._target = tokenizers.target.vocabulary
         self._ids = {piece: number for number, piece in enumerate(self._target)}
         self._end = self._source[EOS]
-        self.longest = int(
-            read_json(directory / "export.json")["positions"]
-        )  # most tokens that there are positions for
-        try:
-            # A worker with one thread each: int8 with more threads in a worker is several times slower, and one
-            # sentence at a time is served by one worker without waiting for the others.
-            self._inner = ctranslate2.Translator(
-                str(directory), device="cpu", inter_threads=workers or _cores(), intra_threads=1
-            )
-        except (RuntimeError, ValueError) as error:
-            raise ModelError(f"{directory} is not a model that ctranslate2 can read: {error}") from error
+        export = read_json(directory / "export.json")
+        self.longest = int(export["positions"])  # most tokens that there are positions for
+        cores = workers or _cores()
+        # Many sentences: a worker a core, with one thread each. One sentence: the other cores would be idle, and can
+        # help with float32, but int8 with more threads in a worker is several times slower.
+        self._wide = _Shape(cores, 1)
+        self._narrow = _Shape(1, 1 if export["precision"] == "int8" else cores)
+        self._directory, self._lock = directory, Lock()
+        self._loaded: dict[_Shape, Any] = {}
+        self._under_way = 0
+        self._loaded[self._narrow] = self._load(self._narrow)  # a damaged model is told now
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
@@ -60,19 +68,19 @@ class CTranslate2Engine:
         found = [[h for h in hypotheses if min(h.tokens, default=EOS) >= EOS] for hypotheses in found]
         self._fill_up(sources, options, found)
         for source, hypotheses in zip(sources, found, strict=True):
-            hypotheses[:] = best((self._without_loop(source, h, options) for h in hypotheses), options.n_best)
+            hypotheses[:] = self._ranked(source, hypotheses, options)
         return self._with_token_scores(sources, found) if self.token_scores else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         pieces = [[self._target[number] for number in target] for target in targets]
-        results = self._call(self._inner.score_batch, self._pieces(sources), pieces, max_batch_size=64)
+        results = self._call("score_batch", self._pieces(sources), pieces, max_batch_size=64)
         return [tuple(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
         pieces = [[self._target[number] for number in target] for target in targets]
         results = self._call(
-            self._inner.translate_batch,
+            "translate_batch",
             self._pieces(sources),
             target_prefix=pieces,
             beam_size=1,
@@ -152,7 +160,7 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """Every hypothesis of the beam."""
         results = self._call(
-            self._inner.translate_batch,
+            "translate_batch",
             self._pieces(sources),
             max_batch_size=options.batch_sentences,
             beam_size=options.beam,
@@ -177,6 +185,12 @@ class CTranslate2Engine:
             hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length"))
         return hypotheses
 
+    def _ranked(self, source: Sequence[int], hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+        ranked = best(hypotheses, options.n_best)
+        if not any(may_loop(hypothesis.tokens) for hypothesis in ranked):
+            return ranked
+        return best((self._without_loop(source, h, options) for h in hypotheses), options.n_best)
+
     def _without_loop(self, source: Sequence[int], hypothesis: Hypothesis, options: SearchOptions) -> Hypothesis:
         """The loop guard of `loops.py`, applied to a finished output as if it had been stopped on the way."""
         tokens = hypothesis.tokens
@@ -197,13 +211,36 @@ class CTranslate2Engine:
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*(self._source[number] for number in source), self._end] for source in sources]
 
-    def _call(self, method: Any, *args: Any, **settings: Any) -> Any:
+    @contextmanager
+    def _translator(self, sentences: int) -> Iterator[Any]:
+        """CTranslate2 in the shape for so many sentences, loaded when it is first needed."""
+        with self._lock:
+            shape = self._narrow if sentences == 1 and not self._under_way else self._wide
+            if shape not in self._loaded:
+                self._loaded[shape] = self._load(shape)
+            self._under_way += 1
         try:
-            return method(*args, max_input_length=0, **settings)
+            yield self._loaded[shape]
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _load(self, shape: _Shape) -> Any:
+        try:
+            return ctranslate2.Translator(
+                str(self._directory), device="cpu", inter_threads=shape.workers, intra_threads=shape.threads
+            )
         except (RuntimeError, ValueError) as error:
-            if "position" not in str(error):
-                raise
-            raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+            raise ModelError(f"{self._directory} is not a model that ctranslate2 can read: {error}") from error
+
+    def _call(self, method: str, pieces: list[list[str]], *args: Any, **settings: Any) -> Any:
+        with self._translator(len(pieces)) as translator:
+            try:
+                return getattr(translator, method)(pieces, *args, max_input_length=0, **settings)
+            except (RuntimeError, ValueError) as error:
+                if "position" not in str(error):
+                    raise
+                raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
 
 
 def _penalty(options: SearchOptions) -> float:

@@ -10,114 +10,103 @@ until every sentence has ended:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import likeliest, log_normaliser
+from headwise.decoding.candidates import NextTokens, likeliest
 from headwise.decoding.hypothesis import Hypothesis, Stopped
-from headwise.decoding.model import Model, worth_dropping
+from headwise.decoding.model import Halves, worth_dropping
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
-from headwise.text.tokenizer import BOS, EOS, PAD
+from headwise.text.tokenizer import BOS, EOS
 
 # (logits of what may come, sentence of each row, step, tokens so far or None) -> a token a row
 Choose = Callable[[Tensor, Tensor, int, Tensor | None], Tensor]
 
-_OPEN, _EOS, _LENGTH, _LOOP = range(4)
-_NAMES: tuple[Stopped, ...] = ("length", "eos", "length", "loop")
 
+@dataclass
+class _Output:
+    """What a sentence has said so far, the end of sentence included, and why it stopped."""
 
-class Outputs:
-    """What each sentence has said so far, (steps, B), and why it stopped."""
+    limit: int
+    guarded: bool
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    stopped: Stopped | None = None
 
-    def __init__(self, sources: Sources) -> None:
-        size = (int(sources.limits.max()), len(sources))
-        device = sources.ids.device
-        self.tokens = torch.full(size, PAD, device=device)
-        self.log_probs = torch.zeros(size, device=device)
-        self.stopped = torch.full((len(sources),), _OPEN, device=device)
-        self.lengths = torch.zeros(len(sources), dtype=torch.long, device=device)
+    def add(self, token: int, log_prob: float) -> None:
+        self.tokens.append(token)
+        self.log_probs.append(log_prob)
+        length = len(self.tokens)
+        if token == EOS:
+            self.stopped = "eos"
+        elif self.guarded and loops.due(length) and loops.kept_length(self.tokens) < length:
+            self.stopped = "loop"
+        elif length >= self.limit:
+            self.stopped = "length"
 
-    def add(self, step: int, sentences: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
-        self.tokens[step].index_copy_(0, sentences, tokens)
-        self.log_probs[step].index_copy_(0, sentences, log_probs)
-
-    def history(self, step: int, sentences: Tensor) -> Tensor:
-        """(rows, step)"""
-        return self.tokens[:step, sentences].T
-
-    def close(self, step: int, sentences: Tensor, reason: int | Tensor) -> None:
-        self.stopped[sentences] = reason
-        self.lengths[sentences] = step + 1
-
-    def hypotheses(self, alpha: float) -> list[Hypothesis]:
-        found = []
-        columns = zip(self.tokens.T.tolist(), self.log_probs.T.tolist(), strict=True)
-        for (tokens, log_probs), length, code in zip(
-            columns, self.lengths.tolist(), self.stopped.tolist(), strict=True
-        ):
-            kept = loops.kept_length(tokens[:length]) if code == _LOOP else length
-            spoken = kept - 1 if code == _EOS else kept
-            found.append(Hypothesis.of(tokens[:spoken], log_probs[:kept], _NAMES[code], alpha))
-        return found
+    def hypothesis(self, alpha: float) -> Hypothesis:
+        kept = loops.kept_length(self.tokens) if self.stopped == "loop" else len(self.tokens)
+        spoken = kept - (self.stopped == "eos")
+        return Hypothesis.of(self.tokens[:spoken], self.log_probs[:kept], self.stopped or "length", alpha)
 
 
 def greedy_search(
-    model: Model, sources: Sources, options: SearchOptions, choose: Choose | None = None, needs_history: bool = False
+    model: Halves, sources: Sources, options: SearchOptions, choose: Choose | None = None, needs_history: bool = False
 ) -> list[Hypothesis]:
     """One hypothesis a sentence. Without `choose`, the likeliest token at each step."""
+    device = sources.ids.device
     state = model.start(model.encode(sources.ids, sources.lengths))
-    outputs = Outputs(sources)
-    rows = torch.arange(len(sources), device=sources.ids.device)  # which sentence each row is
-    limits, guarded = sources.limits, sources.guarded
-    open_rows = torch.ones_like(rows, dtype=torch.bool)
-    tokens = torch.full_like(rows, BOS)
-    restrictions: Restrictions | None = None
-    for step in range(int(limits.max())):
-        logits = model.step(state, tokens)
-        if restrictions is None:
-            restrictions = Restrictions(sources, options, logits.size(1))
-            needs_history = needs_history or restrictions.uses_history
-        history = outputs.history(step, rows) if needs_history else None
-        norm = log_normaliser(logits)
-        if choose is None:
-            chosen, tokens = likeliest(restrictions.apply(logits, step, rows, history))
-        else:
-            raw = logits.clone()
-            tokens = choose(restrictions.apply(logits, step, rows, history), rows, step, history)
-            chosen = raw.gather(1, tokens[:, None]).squeeze(1)
-        outputs.add(step, rows, tokens, chosen - norm)
-        done = _finished(outputs, step, rows, tokens, limits, guarded, open_rows)
-        if done is None:
-            continue
-        open_rows &= ~done
-        left = int(open_rows.sum())
-        if left == 0:
+    pick = _Pick(NextTokens(model), sources, options, choose, needs_history)
+    outputs = [_Output(*each) for each in zip(sources.limits.tolist(), sources.guarded.tolist(), strict=True)]
+    rows = list(range(len(sources)))  # which sentence each row is
+    tokens = torch.full((len(rows),), BOS, device=device)
+    for step in range(max(output.limit for output in outputs)):
+        tokens, log_probs = pick(model.advance(state, tokens), [outputs[row] for row in rows], rows, step)
+        for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
+            if outputs[row].stopped is None:
+                outputs[row].add(token, log_prob)
+        open_rows = [place for place, row in enumerate(rows) if outputs[row].stopped is None]
+        if not open_rows:
             break
-        if worth_dropping(left, len(rows)):
-            kept = open_rows.nonzero().squeeze(1)
+        if worth_dropping(len(open_rows), len(rows)):
+            kept = torch.tensor(open_rows, device=device)
             state.reorder(kept)
-            rows, tokens, limits, guarded, open_rows = (x[kept] for x in (rows, tokens, limits, guarded, open_rows))
-    return outputs.hypotheses(options.length_penalty)
+            rows, tokens = [rows[place] for place in open_rows], tokens[kept]
+    return [output.hypothesis(options.length_penalty) for output in outputs]
 
 
-def _finished(
-    outputs: Outputs, step: int, rows: Tensor, tokens: Tensor, limits: Tensor, guarded: Tensor, open_rows: Tensor
-) -> Tensor | None:
-    """Which open rows end with this step, noted in `outputs`; None when none does."""
-    ended = tokens == EOS
-    done = ended | (limits <= step + 1)
-    stuck = loops.looping(outputs.history(step + 1, rows)) & guarded if loops.due(step + 1) else None
-    if stuck is not None:
-        done |= stuck
-    done &= open_rows
-    if not bool(done.any()):
-        return None
-    reason = torch.where(ended, _EOS, _LENGTH)
-    if stuck is not None:
-        reason = torch.where(stuck & ~ended, _LOOP, reason)
-    outputs.close(step, rows[done], reason[done])
-    return done
+class _Pick:
+    """Which token comes next in each row, and its log-probability."""
+
+    def __init__(
+        self, score: NextTokens, sources: Sources, options: SearchOptions, choose: Choose | None, needs_history: bool
+    ) -> None:
+        self.score, self.choose = score, choose
+        self.restrictions = Restrictions(sources, options)
+        self.needs_history = needs_history or self.restrictions.uses_history
+
+    def __call__(self, states: Tensor, outputs: list[_Output], rows: list[int], step: int) -> tuple[Tensor, Tensor]:
+        device = states.device
+        sentences = torch.tensor(rows, device=device)
+        history = None
+        if self.needs_history:  # (rows, step); sentences that are over have said less, and no matter what
+            said = [[*output.tokens, *[EOS] * (step - len(output.tokens))] for output in outputs]
+            history = torch.tensor(said, dtype=torch.long, device=device).view(len(rows), step)
+        found = []
+        for scored in self.score(states):
+            where = sentences[scored.rows]
+            past = None if history is None else history[scored.rows]
+            if self.choose is None:
+                highest, tokens = likeliest(self.restrictions.apply(scored.log_probs, step, where, past))
+            else:
+                tokens = self.choose(self.restrictions.apply(scored.logits, step, where, past), where, step, past)
+                highest = scored.log_probs.gather(1, tokens[:, None]).squeeze(1)
+            found.append((tokens, highest))
+        if len(found) == 1:
+            return found[0]
+        return torch.cat([tokens for tokens, _ in found]), torch.cat([log_probs for _, log_probs in found])

@@ -38,10 +38,15 @@ def looping(tokens: Tensor) -> Tensor:
     return found
 
 
+def may_loop(tokens: Sequence[int]) -> bool:
+    """Whether enough tokens are repeated for there to be a loop: a quick look that settles it for nearly all text."""
+    return len(tokens) - len(set(tokens)) >= LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS
+
+
 def has_loop(sentence: Sequence[int]) -> bool:
     """Whether a cycle is repeated anywhere. A source that does so may be answered in kind: its guard is off."""
-    if len(sentence) - len(set(sentence)) < LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS:
-        return False  # fewer repeated tokens than any loop has
+    if not may_loop(sentence):
+        return False
     for cycle in range(1, LONGEST_CYCLE + 1):
         run = cycle
         for here in range(cycle, len(sentence)):
@@ -53,6 +58,8 @@ def has_loop(sentence: Sequence[int]) -> bool:
 
 def kept_length(tokens: Sequence[int]) -> int:
     """How many tokens of a looping output stay: all until the end of the first pass through the cycle."""
+    if not may_loop(tokens):
+        return len(tokens)
     for cycle in range(1, LONGEST_CYCLE + 1):
         needed = needed_tokens(cycle)
         if len(tokens) < needed or any(tokens[-i] != tokens[-i - cycle] for i in range(1, needed - cycle + 1)):

@@ -11,7 +11,7 @@ class State(Protocol):
     """The past of every row of a batch."""
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]; rows stay in groups, a group for each sentence."""
+        """Row i becomes the old row indices[i]; rows stay in groups, one a sentence, and sentences in their order."""
         ...
 
 
@@ -23,6 +23,32 @@ class Model(Protocol):
     def step(self, state: Any, tokens: Tensor) -> Tensor:
         """Takes the newest token of each row, (rows,), and gives logits of the next, (rows, V)."""
         ...
+
+
+class Halves(Protocol):
+    """A model whose step is in two halves, so that a search never holds the logits of all its rows at once."""
+
+    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Any: ...
+
+    def start(self, memory: Any, beam: int = 1) -> Any: ...
+
+    def advance(self, state: Any, tokens: Tensor) -> Tensor:
+        """Takes the newest token of each row, (rows,), and gives their states, (rows, D)."""
+        ...
+
+    def project(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        """Logits of the next token from some of these rows; `out` is room that may be used for them."""
+        ...
+
+
+class WholeStep:
+    """Any model as two halves, the second of which has nothing left to do."""
+
+    def __init__(self, model: Model) -> None:
+        self.encode, self.start, self.advance = model.encode, model.start, model.step
+
+    def project(self, states: Tensor, out: Tensor | None = None) -> Tensor:
+        return states
 
 
 # Rows that are finished still cost a step; dropping them copies the past of the others. Dropping from this share on.

@@ -17,18 +17,17 @@ _NEVER = slice(0, BOS + 1)  # padding, unknown, begin of sentence
 class Restrictions:
     """The rules of one batch, from the options of the call and the requests of its sentences."""
 
-    def __init__(self, sources: Sources, options: SearchOptions, vocab: int) -> None:
+    def __init__(self, sources: Sources, options: SearchOptions) -> None:
         self.min_length, self.no_repeat = options.min_length, options.no_repeat_ngram
         self.suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
-        for token in options.suppress:
-            if not 0 <= token < vocab or token == EOS:
-                raise UsageError(
-                    f"token {token} cannot be suppressed: ids go to {vocab - 1}, and {EOS} ends a sentence"
-                )
-        self.prefixes = _prefixes(sources, vocab)
+        self.prefixes = _prefixes(sources)
+        self.highest = max((token for request in sources.requests for token in request.prefix), default=0)
 
     def apply(self, logits: Tensor, step: int, sentences: Tensor, history: Tensor | None) -> Tensor:
-        """Forbids in place. logits (rows, V); sentences (rows,); history (rows, step), needed where `uses_history`."""
+        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,); history (rows, step), needed
+        where `uses_history`."""
+        if step == 0:
+            self._check(logits.size(1))
         forced = self._forced(logits, step, sentences)
         logits[:, _NEVER] = _FORBIDDEN
         if step + 1 < self.min_length:
@@ -51,19 +50,28 @@ class Restrictions:
         rows = (wanted >= 0).nonzero().squeeze(1)
         return rows, wanted[rows], logits[rows, wanted[rows]]
 
+    def _check(self, vocab: int) -> None:
+        for token in self.suppress.tolist():
+            if not 0 <= token < vocab or token == EOS:
+                raise UsageError(
+                    f"token {token} cannot be suppressed: ids go to {vocab - 1}, and {EOS} ends a sentence"
+                )
+        if self.highest >= vocab:
+            raise UsageError(f"token {self.highest} cannot stand in a forced prefix: it is not a token of text")
+
     @property
     def uses_history(self) -> bool:
         return self.no_repeat > 0
 
 
-def _prefixes(sources: Sources, vocab: int) -> Tensor | None:
+def _prefixes(sources: Sources) -> Tensor | None:
     """(B, longest prefix), -1 where nothing is forced."""
     longest = max(len(request.prefix) for request in sources.requests)
     if longest == 0:
         return None
     for request in sources.requests:
         for token in request.prefix:
-            if not BOS < token < vocab or token == EOS:
+            if token <= BOS or token == EOS:
                 raise UsageError(f"token {token} cannot stand in a forced prefix: it is not a token of text")
     rows = [[*request.prefix, *[-1] * (longest - len(request.prefix))] for request in sources.requests]
     return torch.tensor(rows, device=sources.ids.device)

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headwise.decoding.candidates import log_normaliser, top_tokens
 from headwise.decoding.options import Sampling
+
+_BLOCK = 128  # places summed together by `draw`
+_NEAR = 256  # tokens looked at first for `top_p`
 
 
 def row_key(seed: int, tokens: Sequence[int], sample: int) -> int:
@@ -51,9 +56,29 @@ class Sampler:
             logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
         if self.settings.temperature == 0:
             return logits.argmax(dim=-1)
-        probabilities, tokens = filtered(logits / self.settings.temperature, self.settings)
-        place = draw(probabilities, uniform(self.keys[sentences.cpu().numpy()], step).to(logits.device))
-        return tokens.gather(1, place[:, None]).squeeze(1) if tokens is not None else place
+        numbers = uniform(self.keys[sentences.cpu().numpy()], step).to(logits.device)
+        scaled = logits / self.settings.temperature
+        if self.settings.top_p < 1.0 and self.settings.top_k == 0 and logits.size(1) > 4 * _NEAR:
+            return _among_the_likeliest(scaled, numbers, self.settings)
+        return _among_all(scaled, numbers, self.settings)
+
+
+def _among_all(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
+    probabilities, tokens = filtered(logits, settings)
+    place = draw(probabilities, numbers)
+    return tokens.gather(1, place[:, None]).squeeze(1) if tokens is not None else place
+
+
+def _among_the_likeliest(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
+    """The same with `top_p`, where the few likeliest tokens mostly have its share: sorting all takes far longer."""
+    near, tokens = top_tokens(logits, _NEAR)  # (rows, _NEAR), best first
+    probabilities = (near - log_normaliser(logits)[:, None]).exp_()
+    place = draw(_cut(probabilities, settings), numbers)
+    chosen = tokens.gather(1, place[:, None]).squeeze(1)
+    short = (probabilities.sum(dim=-1) < settings.top_p).nonzero().squeeze(1)
+    if short.numel():
+        chosen[short] = _among_all(logits[short], numbers[short], settings)
+    return chosen
 
 
 def penalise_repetition(logits: Tensor, history: Tensor, penalty: float) -> Tensor:
@@ -71,18 +96,39 @@ def filtered(logits: Tensor, settings: Sampling) -> tuple[Tensor, Tensor | None]
         logits, tokens = logits.topk(settings.top_k, dim=-1)
     elif settings.top_p < 1.0:
         logits, tokens = logits.sort(dim=-1, descending=True, stable=True)
-    probabilities = logits.softmax(dim=-1)
+    return _cut(logits.softmax(dim=-1), settings), tokens
+
+
+def _cut(probabilities: Tensor, settings: Sampling) -> Tensor:
+    """Zero for the tokens that top_p and min_p leave out; for top_p the likeliest come first."""
     if settings.top_p < 1.0:
         before = probabilities.cumsum(dim=-1) - probabilities  # share of the likelier ones; the first has none
         probabilities = probabilities.masked_fill(before >= settings.top_p, 0.0)
     if settings.min_p > 0.0:
         least = probabilities.amax(dim=-1, keepdim=True) * settings.min_p
         probabilities = probabilities.masked_fill(probabilities < least, 0.0)
-    return probabilities, tokens
+    return probabilities
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
-    """The place at which the running sum of probabilities passes number · total: (rows, C), (rows,) -> (rows,)."""
-    running = probabilities.double().cumsum(dim=-1)
-    wanted = numbers[:, None] * running[:, -1:]
-    return torch.searchsorted(running, wanted, right=True).squeeze(1).clamp_(max=running.size(1) - 1)
+    """The place at which the running sum of probabilities passes number · total: (rows, C), (rows,) -> (rows,).
+
+    First the block of places, then the place in it: running sums of all places would take longer than a small model.
+    """
+    rows, classes = probabilities.shape
+    padded = F.pad(probabilities, (0, -classes % _BLOCK)).view(rows, -1, _BLOCK)
+    sums = padded.sum(dim=-1, dtype=torch.float64)
+    wanted = numbers[:, None] * sums.sum(dim=-1, keepdim=True)  # (rows, 1)
+    block, before = _passed(sums, wanted)
+    inside = padded.gather(1, block[:, :, None].expand(-1, -1, _BLOCK)).squeeze(1).double()
+    place, _ = _passed(inside, wanted - before)
+    return (block * _BLOCK + place).squeeze(1)
+
+
+def _passed(parts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """The part in which the running sum passes `wanted`, never one of size zero, and the sum before it: (rows, 1)."""
+    running = parts.cumsum(dim=-1)
+    # Rounding may put `wanted` at the very end; the part that reaches the end is then the one.
+    last = torch.searchsorted(running, running[:, -1:].contiguous())
+    place = torch.searchsorted(running, wanted, right=True).minimum(last)
+    return place, running.gather(1, place) - parts.gather(1, place)

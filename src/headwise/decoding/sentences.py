@@ -18,11 +18,13 @@ WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue"})
 _CLOSING = "\"'”’»›)\\]}」』）】》〉"
 _OPENING = "\"'“‘„‚«‹(\\[{¿¡「『（【《〈–—\\-"
 _END = re.compile(
-    rf"(?P<wide>[。！？｡．‼⁇⁈⁉]+[。！？…{_CLOSING}]*)(?P<gap>\s*)"
-    rf"|(?P<narrow>[.!?…]+(?:[\s\u00a0\u202f]*[»›])?[{_CLOSING}“]*)(?P<space>\s+)"
-    r"|(?P<line>[^\S\n]*\n\s*)"
+    # Possessive, and from the start of a run only: else a long run of stops or spaces costs its square.
+    rf"(?P<wide>[。！？｡．‼⁇⁈⁉]++[。！？…{_CLOSING}]*+)(?P<gap>\s*+)"
+    rf"|(?<![.!?…])(?P<narrow>[.!?…]++(?:[\s\u00a0\u202f]*+[»›])?[{_CLOSING}“]*+)(?P<space>\s++)"
+    r"|(?<!\s)(?P<line>[^\S\n]*+\n\s*+)"
 )
 _WORD_BEFORE = re.compile(r"[\w.\-’']*$")
+_LONGEST_WORD = 40  # characters that are looked back for a word: more than any abbreviation has
 _BEGINS = re.compile(rf"[{_OPENING}\s]*(\S)")
 
 # Words that keep their full stop inside of a sentence, lower case, without the stop itself.
@@ -101,7 +103,7 @@ def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
         return False
     if not match["narrow"].startswith(".") or match["narrow"].startswith(".."):
         return True
-    before = _WORD_BEFORE.search(text, 0, match.start())
+    before = _WORD_BEFORE.search(text, max(0, match.start() - _LONGEST_WORD), match.start())
     word = before[0].lower() if before is not None else ""
     if language == "de" and word.isdigit() and len(word) <= 2:
         return False  # "am 3. Mai"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 from headwise.decoding.options import Edges, Phrase
 from headwise.errors import UsageError
@@ -16,9 +16,9 @@ from headwise.text.vocabulary import BYTES
 _PROTECTED = re.compile(
     r"""
       \{\{[^{}\s]+\}\} | \$?\{[^{}\s]*\} | %(?:\(\w+\))?[sdif] | %\w+%      # {{name}}, {name}, ${name}, %s, %(name)d
-    | </?[A-Za-z][^<>]*> | <!--.*?--> | &(?:\w+|\#\d+);                     # <b>, </b>, <br/>, &amp;
+    | </?[A-Za-z][^<>]*> | <!--(?:(?!<!--).)*?--> | &(?:\w+|\#\d+);                     # <b>, </b>, <br/>, &amp;
     | (?:https?://|www\.)[^\s<>"]*[^\s<>".,;:!?)\]'}]                       # a URL, without the punctuation after it
-    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                                          # e-mail
+    | (?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)+                           # e-mail
     | (?<![\w.])[+-]?\d+(?:[.,:/’']\d+)*(?![\w])%?                          # 3, 1,000.50, 12:30, 50%
     """,
     re.VERBOSE | re.DOTALL,
@@ -53,7 +53,7 @@ def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[str]:
     return list(wanted)
 
 
-@cache
+@lru_cache(1024)  # a server sees the glossaries of many
 def _whole_word(term: str) -> re.Pattern[str]:
     before = r"(?<!\w)" if _wordlike(term[0]) else ""
     after = r"(?!\w)" if _wordlike(term[-1]) else ""

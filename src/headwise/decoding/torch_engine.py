@@ -2,59 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from headwise.decoding.batching import Sources, batches
+from headwise.decoding.batching import Sources, batches, shares
 from headwise.decoding.beam import beam_search
 from headwise.decoding.constraints import MORE_PLACES, ConstrainedSelect
+from headwise.decoding.cores import one_core, side_by_side
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis, best
-from headwise.decoding.model import Model
+from headwise.decoding.model import Halves, Model, WholeStep
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
 from headwise.errors import UsageError
 from headwise.models.transformer import Transformer
 
+# A single batch is decoded on one core, unless a step reads so many weights that memory is what it waits for.
+_WEIGHTS_FOR_A_TEAM = 8_000_000
+
+Search = Callable[[Halves, Sources], list[list[Hypothesis]]]
+
 
 class TorchEngine:
-    """Searches with an encoder-decoder. The model may be in training: it is put back as it was after each call."""
+    """Searches with an encoder-decoder. The model may be in training: it is put back as it was after each call.
+
+    On a CPU there are as many batches under way as torch has threads, each on a core of its own. `frozen` promises
+    that the weights stay as they are, so that they are laid out for the search once and not for every call.
+    """
 
     name = "torch"
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, *, frozen: bool = False) -> None:
+        self.model, self.frozen = model, frozen
         architecture: dict[str, Any] = getattr(model, "architecture", {})
         # Learned positions end somewhere; the others do not.
         self.longest: int | None = architecture["max_length"] if architecture.get("positions") == "learned" else None
+        self._laid_out: Halves | None = None
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
         if options.sample is not None:
             return self._sample(sources, options, options.sample, requests)
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        constrained = [place for place, request in enumerate(requests or ()) if request.phrases]
-        free = sorted(set(range(len(sources))).difference(constrained))
-        model = self._searched()
-        with _inference(self.model):
-            for batch in self._batches(sources, options, requests, free):
-                if options.beam > 1:
-                    results = beam_search(model, batch, options)
-                else:
-                    results = [[one] for one in greedy_search(model, batch, options)]
-                _put(found, batch, results)
-            for batch in self._batches(sources, options, requests, constrained):
-                beam = options.beam + MORE_PLACES
-                _put(found, batch, beam_search(model, batch, options, beam, ConstrainedSelect(batch)))
-        return found
+
+        def plain(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
+            if options.beam > 1:
+                return beam_search(model, batch, options)
+            return [[one] for one in greedy_search(model, batch, options)]
+
+        def constrained(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
+            return beam_search(model, batch, options, options.beam + MORE_PLACES, ConstrainedSelect(batch))
+
+        required = [place for place, request in enumerate(requests or ()) if request.phrases]
+        free = sorted(set(range(len(sources))).difference(required))
+        found = self._run(plain, sources, options, requests, free)
+        if required:
+            found |= self._run(constrained, sources, options, requests, required)
+        return [found[place] for place in range(len(sources))]
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         with _inference(self.model):
@@ -76,35 +87,55 @@ class TorchEngine:
         count = options.n_best
         repeated = [source for source in sources for _ in range(count)]
         wanted = None if requests is None else [request for request in requests for _ in range(count)]
-        found: dict[int, Hypothesis] = {}
-        model = self._searched()
-        with _inference(self.model):
-            for batch in self._batches(repeated, options, wanted, range(len(repeated))):
-                keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
-                sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
-                results = greedy_search(model, batch, options, sampler, sampler.needs_history)
-                found.update(zip(batch.indices, results, strict=True))
-        return [best((found[place * count + i] for i in range(count)), count) for place in range(len(sources))]
 
-    def _batches(
+        def draw(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
+            keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
+            sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
+            return [[one] for one in greedy_search(model, batch, options, sampler, sampler.needs_history)]
+
+        found = self._run(draw, repeated, options, wanted, range(len(repeated)))
+        samples = [found[place][0] for place in range(len(repeated))]
+        return [best(samples[place * count : (place + 1) * count], count) for place in range(len(sources))]
+
+    def _run(
         self,
+        search: Search,
         sources: Sequence[Sequence[int]],
         options: SearchOptions,
         requests: Sequence[Request] | None,
         places: Sequence[int],
-    ) -> Iterator[Sources]:
-        """The sentences at `places` in batches."""
+    ) -> dict[int, list[Hypothesis]]:
+        """What `search` finds for the sentences at `places`, in batches that are searched side by side."""
         device = next(self.model.parameters()).device
-        for group in batches([len(sources[place]) for place in places], options):
-            yield Sources.of([places[i] for i in group], sources, requests, options, self.longest, device)
+        workers = torch.get_num_threads() if device.type == "cpu" else 1
+        groups = shares(list(batches([len(sources[place]) for place in places], options)), workers)
 
-    def _searched(self) -> Model:
-        return FastTransformer(self.model) if type(self.model) is Transformer else cast("Model", self.model)
+        def work(group: list[int]) -> tuple[tuple[int, ...], list[list[Hypothesis]]]:
+            with torch.inference_mode():
+                chosen = [places[number] for number in group]
+                batch = Sources.of(chosen, sources, requests, options, self.longest, device)
+                return batch.indices, search(model, batch)
 
+        found: dict[int, list[Hypothesis]] = {}
+        with _inference(self.model):
+            model = self._halves()
+            alone = min(workers, len(groups)) <= 1
+            with one_core() if alone and workers > 1 and self._is_small() else nullcontext():
+                for indices, results in map(work, groups) if alone else side_by_side(work, groups, workers):
+                    found.update(zip(indices, results, strict=True))
+        return found
 
-def _put(found: list[list[Hypothesis]], batch: Sources, results: list[list[Hypothesis]]) -> None:
-    for place, hypotheses in zip(batch.indices, results, strict=True):
-        found[place] = hypotheses
+    def _halves(self) -> Halves:
+        if type(self.model) is not Transformer:
+            return WholeStep(cast("Model", self.model))
+        if not self.frozen:
+            return FastTransformer(self.model)
+        if self._laid_out is None:
+            self._laid_out = FastTransformer(self.model)
+        return self._laid_out
+
+    def _is_small(self) -> bool:
+        return sum(parameter.numel() for parameter in self.model.parameters()) < _WEIGHTS_FOR_A_TEAM
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class Translator:
         if len(prefixes) != len(texts):
             raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one each")
         search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
-        pieces = [self._pieces(text, split_sentences) for text in texts]
+        pieces = [self.pieces(text, split_sentences) for text in texts]
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
         starts = [
             start if number == 0 else None
@@ -82,7 +82,7 @@ class Translator:
             for number, _ in enumerate(piece for piece in sentences if piece.text)
         ]
         answers = iter(self._translate_pieces(flat, starts, search, glossary or {}, protect))
-        return [self._joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
+        return [self.joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
 
     def options(self, **changes: Any) -> SearchOptions:
         """The model's defaults with changes; None is no change."""
@@ -93,18 +93,21 @@ class Translator:
 
     # ---- text to pieces and back
 
-    def _pieces(self, text: str, split: bool) -> list[Sentence]:
+    def pieces(self, text: str, split: bool) -> list[Sentence]:
+        """What is translated by itself: the text, or its sentences, none too long; those of white space are empty."""
         if not isinstance(text, str):
             raise DataError(f"only text can be translated, not {type(text).__name__}")
         if not text.strip():
             return []
         if not split:
             whole = text.strip()
-            # A token is at least a byte, and a character at most four of them: most texts need no count.
-            if len(whole) * 4 < self.longest_source or self._length(whole) <= self.longest_source:
+            if self._fits(whole):
                 return [Sentence(whole, "")]
         cut = []
         for sentence in self._sentences(text if split else text.strip()):
+            if self._fits(sentence.text):
+                cut.append(sentence)
+                continue
             parts = cut_to_fit(sentence.text, self._length, self.longest_source)
             cut += [*parts[:-1], Sentence(parts[-1].text, sentence.after)]
         return cut
@@ -112,10 +115,14 @@ class Translator:
     def _sentences(self, text: str) -> list[Sentence]:
         return split_sentences(text, self.bundle.languages[0] if self.bundle.languages else None)
 
+    def _fits(self, text: str) -> bool:
+        # A token is at least a byte, and a character at most four of them: most texts need no count.
+        return len(text) * 4 < self.longest_source or self._length(text) <= self.longest_source
+
     def _length(self, text: str) -> int:
         return len(self.tokenizers.source.encode(text)) + 1
 
-    def _joined(self, sentences: list[Sentence], answers: list[list[Translation]]) -> Translation:
+    def joined(self, sentences: list[Sentence], answers: list[list[Translation]]) -> Translation:
         """The translation of a text from its sentences' n best: the i-th alternative is made of their i-th best."""
         if not answers:
             return EMPTY

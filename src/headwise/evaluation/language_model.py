@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from headwise.evaluation.perplexity import Perplexity, Window, from_sums, windows
-from headwise.losses import projected_cross_entropy
+from headwise.losses import states_loss
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
@@ -70,10 +70,10 @@ def score_stream(
     nats = 0.0
     for group in _groups(windows(len(tokens), context, stride), max(1, _ROWS_TOKENS // context)):
         ids, targets = _rows(tokens, group)
-        loss, count = projected_cross_entropy(model.states(ids), model.output.weight, targets, 0.0, ignore=PAD)
-        nats += float(loss)
+        sums = states_loss(model, model.states(ids), targets, ignore=PAD)
+        nats += float(sums.log_loss)
         if on_progress is not None:
-            on_progress(int(count))
+            on_progress(sums.count)
     return nats
 
 

@@ -38,24 +38,29 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu":
 _IMPORTING = threading.Lock()
 
 
-def export(bundle: Bundle, tokenizers: TokenizerPair, directory: Path, precision: str = "int8") -> None:
-    """Writes `directory` whole or not at all, replacing an older one."""
+def export(
+    bundle: Bundle, tokenizers: TokenizerPair, directory: Path, precision: str = "int8", positions: int = 0
+) -> None:
+    """Writes `directory` whole or not at all, replacing an older one. `positions`: the table's length, 0 for ample."""
     if precision not in PRECISIONS:
         raise UsageError(f"unknown precision '{precision}'; there are {', '.join(PRECISIONS)}")
     if bundle.family not in _BUILDERS:
         raise UsageError(f"a model of family '{bundle.family}' cannot be exported to ctranslate2; use the torch engine")
     weights = _read_weights(bundle)
+    sizes = bundle.architecture
+    if sizes["positions"] != "learned":  # learned ones end where they end
+        sizes = {**sizes, "max_length": positions or max(POSITIONS, int(sizes["max_length"]))}
 
     def fill(new: Path) -> None:
         with _specs() as specs:
-            spec = _BUILDERS[bundle.family](specs, bundle.architecture, weights, tokenizers)
+            spec = _BUILDERS[bundle.family](specs, sizes, weights, tokenizers)
             spec.validate()
             spec.optimize(quantization=precision)
             spec.save(str(new))
         files = {path.name: file_hash(path) for path in sorted(new.iterdir())}
         write_json(
             new / MANIFEST,
-            {**_origin(bundle), "precision": precision, "positions": _length(bundle.architecture), "files": files},
+            {**_origin(bundle), "precision": precision, "positions": int(sizes["max_length"]), "files": files},
         )
 
     try:
@@ -155,6 +160,10 @@ def _transformer(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers
 
 
 def _language_model(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: TokenizerPair) -> Any:
+    if sizes.get("cutoffs"):
+        raise UsageError(
+            "ctranslate2 has no adaptive softmax: use the torch engine, or train without model.cutoffs to export"
+        )
     pre = sizes["norm"] == "pre"
     head_dim = sizes["model_dim"] // sizes["num_heads"]
     rotary = {"rotary_dim": head_dim, "rotary_interleave": False} if sizes["positions"] == "rotary" else {}
@@ -167,6 +176,7 @@ def _language_model(specs: Any, sizes: dict[str, Any], weights: Weights, tokeniz
         **rotary,
     )
     decoder.pre_norm = pre
+    decoder.scale_embeddings = bool(sizes.get("scale_embeddings", True))
     decoder.embeddings.weight = weights["embedding.weight"]
     decoder.projection.weight = weights["output.weight" if sizes["tie"] == "none" else "embedding.weight"]
     if not rotary:
@@ -231,12 +241,8 @@ def _positions(sizes: dict[str, Any], weights: Weights, name: str) -> Array:
     if sizes["positions"] == "learned":
         return weights[f"{name}.weight"]
     if sizes["positions"] == "sinusoidal":
-        return sinusoids(_length(sizes), sizes["model_dim"])
-    return np.zeros((_length(sizes), sizes["model_dim"]), dtype=np.float32)
-
-
-def _length(sizes: dict[str, Any]) -> int:
-    return int(sizes["max_length"]) if sizes["positions"] == "learned" else max(POSITIONS, int(sizes["max_length"]))
+        return sinusoids(sizes["max_length"], sizes["model_dim"])
+    return np.zeros((sizes["max_length"], sizes["model_dim"]), dtype=np.float32)
 
 
 def sinusoids(length: int, model_dim: int, base: float = 10000.0) -> Array:

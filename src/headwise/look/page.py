@@ -56,8 +56,7 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
 
 
 def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
-    style = _part("page.css")
-    script = "\n".join(_part(name) for name in ("data.js", "heatmap.js", "page.js"))
+    style, script = _style(), _script()
     title = f"{heading}: {source or target}"
     values = {
         # Only this script and this style may act, and nothing may be fetched, whatever the tokens are.
@@ -77,6 +76,19 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
         name, closed, rest = part.partition("}}")
         filled.append(values[name] + rest if closed else part)
     return "".join(filled)
+
+
+def allowed_hashes() -> tuple[str, str]:
+    """Of every page's one script and one style: a site that shows a page in a frame must allow them."""
+    return _hash(_script()), _hash(_style())
+
+
+def _style() -> str:
+    return _part("page.css")
+
+
+def _script() -> str:
+    return "\n".join(_part(name) for name in ("data.js", "heatmap.js", "page.js"))
 
 
 def _part(name: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
 from headwise.models.inputs import allowed_by_lengths, build_positions, check_ids
-from headwise.nn import Dropout, Embedding, Encoder, KeyValueCache, LayerSpec, RotaryPositions
+from headwise.nn import AdaptiveEmbedding, Dropout, Embedding, Encoder, KeyValueCache, LayerSpec, RotaryPositions
 
 
 @dataclass
@@ -45,6 +45,8 @@ class LanguageModel(nn.Module):
         positions: str = "sinusoidal",
         max_length: int = 1024,
         tie: str = "all",
+        cutoffs: Sequence[int] = (),
+        scale_embeddings: bool = True,
     ) -> None:
         super().__init__()
         if tie not in ("all", "target", "none"):
@@ -53,6 +55,7 @@ class LanguageModel(nn.Module):
             "vocab": vocab, "model_dim": model_dim, "num_heads": num_heads, "layers": layers, "ff_dim": ff_dim,
             "dropout": dropout, "attention_dropout": attention_dropout, "activation_dropout": activation_dropout,
             "norm": norm, "activation": activation, "positions": positions, "max_length": max_length, "tie": tie,
+            "cutoffs": list(cutoffs), "scale_embeddings": scale_embeddings,
         }  # fmt: skip
         if model_dim % num_heads:
             raise ShapeError(f"num_heads ({num_heads}) must divide model_dim ({model_dim})")
@@ -63,8 +66,8 @@ class LanguageModel(nn.Module):
             dropout if activation_dropout is None else activation_dropout,
             norm, activation, rotary,
         )  # fmt: skip
-        self.embedding = Embedding(vocab, model_dim)
-        self.output = self.embedding if tie != "none" else Embedding(vocab, model_dim)
+        self.embedding = _table(vocab, model_dim, cutoffs, scale_embeddings)
+        self.output = self.embedding if tie != "none" else _table(vocab, model_dim, cutoffs, scale_embeddings)
         self.positions = build_positions(positions, model_dim, max_length)
         self.dropout = Dropout(dropout)
         self.stack = Encoder(spec, layers)
@@ -81,7 +84,7 @@ class LanguageModel(nn.Module):
         return out
 
     def project(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
-        return F.linear(states, self.output.weight)
+        return self.output.logits(states)
 
     def start(self) -> LanguageState:
         """A state before the first token."""
@@ -95,3 +98,10 @@ class LanguageModel(nn.Module):
         x = self.stack(x, causal=True, past=state.past)
         state.length += ids.size(1)
         return self.project(x[:, -1])
+
+
+def _table(vocab: int, model_dim: int, cutoffs: Sequence[int], scaled: bool) -> Embedding | AdaptiveEmbedding:
+    """Vectors of the words, for input and output: all of one width, or narrower from each cut-off on."""
+    if cutoffs:
+        return AdaptiveEmbedding(vocab, model_dim, cutoffs, scaled)
+    return Embedding(vocab, model_dim, scaled)

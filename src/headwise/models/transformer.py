@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
@@ -128,7 +127,7 @@ class Transformer(nn.Module):
         return out
 
     def project(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
-        return F.linear(states, self.output.weight)
+        return self.output.logits(states)
 
     def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Memory:
         """Reads the source once: (B, S) -> Memory of (B, S, D)."""

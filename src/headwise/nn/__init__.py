@@ -4,6 +4,7 @@ Axis letters, the same in every file: B batch, S source (or key) length, T targe
 K head size, D model width, F feed-forward width, V vocabulary. Masks are boolean, True = may attend, named `allowed`.
 """
 
+from headwise.nn.adaptive import AdaptiveEmbedding
 from headwise.nn.attention import AdditiveAttention, MultiHeadAttention, fast_attention, scaled_dot_product_attention
 from headwise.nn.cache import KeyValueCache
 from headwise.nn.capture import capture_attention
@@ -15,6 +16,7 @@ from headwise.nn.masks import causal_mask, padding_mask
 from headwise.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions, sinusoidal_positions
 
 __all__ = [
+    "AdaptiveEmbedding",
     "AdditiveAttention",
     "Decoder",
     "DecoderLayer",

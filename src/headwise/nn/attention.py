@@ -142,11 +142,22 @@ class MultiHeadAttention(nn.Module):
     def _heads(self, x: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
         """Projections first…last of (query, key, value) in one matmul, split into heads."""
         rows = slice(first * self.model_dim, last * self.model_dim)
-        weight, bias = self.query_key_value.weight[rows], self.query_key_value.bias
-        projected = F.linear(x, weight, None if bias is None else bias[rows])  # (B, T, kinds · D)
+        projected = F.linear(x, self.query_key_value.weight[rows], self._bias(first, last))  # (B, T, kinds · D)
         split = projected.view(*x.shape[:2], last - first, self.num_heads, -1)  # (B, T, kinds, H, K)
         heads: tuple[Tensor, ...] = split.permute(2, 0, 3, 1, 4).unbind(0)  # kinds × (B, H, T, K)
         return heads
+
+    def _bias(self, first: int, last: int) -> Tensor | None:
+        """Those of the projections first…last; the keys' does not learn.
+
+        It moves all keys of a query alike, which softmax does not see: its gradient is zero but for rounding, and Adam
+        would make steps of full size out of that. Positions that rotate keys turn it into something that is seen.
+        """
+        bias = self.query_key_value.bias
+        if bias is None or self.rotary is not None:
+            return None if bias is None else bias[first * self.model_dim : last * self.model_dim]
+        query, key, value = bias.chunk(3)
+        return torch.cat((query, key.detach(), value)[first:last])
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, model_dim: int) -> None:

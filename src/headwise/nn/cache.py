@@ -24,6 +24,12 @@ class KeyValueCache:
         self._value[:, :, start : self.length] = value
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
 
+    def contents(self) -> tuple[Tensor, Tensor]:
+        """The whole past, (B, H, length, K) each; there must be some."""
+        assert self._key is not None
+        assert self._value is not None
+        return self._key[:, :, : self.length], self._value[:, :, : self.length]
+
     def reorder(self, indices: Tensor) -> None:
         """Row i becomes the old row indices[i]; rows may be repeated, dropped or permuted."""
         if self._key is not None and self._value is not None:

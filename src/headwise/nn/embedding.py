@@ -9,14 +9,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
+from headwise.nn.projected_loss import projected_loss
 
 
 class Embedding(nn.Module):
-    """A table of vectors, multiplied by √D; the same table can be the output projection."""
+    """A table of vectors, multiplied by √D (`scaled`); as output layer the same table gives `logits` and `loss`."""
 
-    def __init__(self, vocab: int, model_dim: int) -> None:
+    def __init__(self, vocab: int, model_dim: int, scaled: bool = True) -> None:
         super().__init__()
-        self.vocab, self.scale = vocab, math.sqrt(model_dim)
+        self.vocab, self.scale = vocab, math.sqrt(model_dim) if scaled else 1.0
         self.weight = nn.Parameter(torch.empty(vocab, model_dim))
         # Deviation 1/√D serves both uses of a tied table: times √D the embeddings have variance 1, like the positions
         # that are added; and a normalised state h (|h|² = D) gives logits h·E of variance 1, so training starts near
@@ -29,12 +30,19 @@ class Embedding(nn.Module):
         try:
             return F.embedding(ids, self.weight) * self.scale
         except (IndexError, RuntimeError) as error:
-            raise self._explain(ids) from error
+            raise explain_ids(ids, self.vocab) from error
 
-    def _explain(self, ids: Tensor) -> ShapeError:
-        if ids.is_floating_point() or ids.dtype == torch.bool:
-            return ShapeError(f"token ids must be integers, not {ids.dtype}")
-        low, high = int(ids.min()), int(ids.max())
-        return ShapeError(
-            f"token ids must be 0…{self.vocab - 1} (the vocabulary), but there are ids from {low} to {high}"
-        )
+    def logits(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
+        return F.linear(states, self.weight)
+
+    def loss(self, states: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """Sums over rows (rows, D) of the smoothed objective and of -log P(target)."""
+        return projected_loss(states, self.weight, targets, smoothing)
+
+
+def explain_ids(ids: Tensor, vocab: int) -> ShapeError:
+    """Why ids cannot be looked up."""
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        return ShapeError(f"token ids must be integers, not {ids.dtype}")
+    low, high = int(ids.min()), int(ids.max())
+    return ShapeError(f"token ids must be 0…{vocab - 1} (the vocabulary), but there are ids from {low} to {high}")

@@ -7,11 +7,12 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_checkpoint
 from headwise.data.batch import Batch, LanguageBatch
@@ -19,7 +20,7 @@ from headwise.errors import WorkFailed
 from headwise.losses import batch_loss
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.machine import all_cores, core_count
-from headwise.training.state import collect_tensors, loop_state
+from headwise.training.state import loop_state
 from headwise.training.step import Update
 
 # Records of what was computed, not of when or how fast: a resumed run has the same log as an uninterrupted one.
@@ -111,8 +112,8 @@ class StopAtBadNumbers(Hook):
         if not update.skipped:
             return
         self.count += 1
-        file, line = self.place(int(batch.lines[0]))
-        lines = [self.place(int(number))[1] for number in batch.lines[:20]]
+        file, line = self.place(update.lines[0])
+        lines = [self.place(number)[1] for number in update.lines[:20]]
         trainer.emit(
             {
                 "event": "skipped",
@@ -174,23 +175,17 @@ class Validate(Hook):
             self.best = self.best_before  # its weights are not kept: it cannot be what the run gives
 
     def measure(self, trainer: Trainer) -> Record:
-        """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
-        model = trainer.model.eval()
-        try:
-            weights = trainer.average.applied() if trainer.average else nullcontext()
-            with torch.no_grad(), weights, all_cores(core_count(trainer.settings.threads)):
-                total, count = 0.0, 0
-                for batch in self.batches():
-                    sums = batch_loss(model, batch.to(trainer.updater.device))
-                    total, count = total + sums.log_loss.item(), count + sums.count
-                log_loss = total / max(count, 1)
-                measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
-                if self.judge is not None:
-                    scores, samples = self.judge()
-                    measured |= {**scores, "samples": samples}
-                return measured
-        finally:
-            model.train()
+        with torch.no_grad(), trainer.evaluated() as model, all_cores(core_count(trainer.settings.threads)):
+            total, count = 0.0, 0
+            for batch in self.batches():
+                sums = batch_loss(model, batch.to(trainer.updater.device))
+                total, count = total + sums.log_loss.item(), count + sums.count
+            log_loss = total / max(count, 1)
+            measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
+            if self.judge is not None:
+                scores, samples = self.judge()
+                measured |= {**scores, "samples": samples}
+            return measured
 
     def state(self) -> dict[str, Any]:
         return {"best": self.best, "without_better": self.without_better}
@@ -199,10 +194,14 @@ class Validate(Hook):
         self.best, self.without_better = state["best"], state["without_better"]
 
 
+# Fills a model directory with these weights.
+SaveModel = Callable[[Path, dict[str, Tensor]], None]
+
+
 class Save(Hook):
     """Checkpoints every `save_every` updates, at a better validation and at the end; keeps the last and the best."""
 
-    def __init__(self, folder: Path, save_model: Callable[[Path], None], on_best: Callable[[Path], None]) -> None:
+    def __init__(self, folder: Path, save_model: SaveModel, on_best: Callable[[Path], None]) -> None:
         self.folder, self.save_model, self.on_best = folder, save_model, on_best
         self.best_step: int | None = None
         self.best_before: int | None = None
@@ -219,9 +218,11 @@ class Save(Hook):
             self.best_before, self.best_step = self.best_step, trainer.step
 
     def save(self, trainer: Trainer) -> None:
+        tensors = trainer.gather()
+        weights = trainer.evaluated_weights(tensors)
         try:
             path = save_checkpoint(
-                self.folder, trainer.step, self.save_model, collect_tensors(trainer), loop_state(trainer)
+                self.folder, trainer.step, lambda new: self.save_model(new, weights), tensors, loop_state(trainer)
             )
             best = self.best_checkpoint()
             if best is not None:

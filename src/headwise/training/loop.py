@@ -5,25 +5,38 @@
         step += 1
         for hook in hooks: hook.after_update() # log, watch, validate, save: in this order
 
-Everything that is not the loop is a hook. What a resumed run needs is in `Trainer.state` and each hook's own state.
+Everything that is not the loop is a hook. What a resumed run needs is in `state.py` and each hook's own state.
+
+Of several ranks all make the same updates; hooks are rank 0's alone. While it is busy with them the others wait, and do
+their part when it puts a sharded model together. Why a run ends is agreed on by all after each update.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
+
+from torch import Tensor
 
 from headwise.config.schema import Training
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.data.batching import Cursor
 from headwise.models.registry import Model
 from headwise.training.average import MovingAverage
+from headwise.training.distributed import ALONE, World
+from headwise.training.gather import ALL, Replica, collect, part_of
 from headwise.training.schedules import Schedule
 from headwise.training.step import Update, Updater
 
 Record = dict[str, Any]
+
+# Why a run ends, the stronger reason last: at the end of its budget a run is finished, whatever else happens then.
+REASONS = (None, "SIGTERM", "SIGINT", "patience", "minutes", "epochs", "steps")
+# What rank 0 may ask of the others before it tells them how the run goes on.
+_GATHER_ALL, _GATHER_EVALUATED = 100, 101
 
 
 class Hook:
@@ -61,6 +74,9 @@ class Trainer:
     stop: str | None = None  # why the run ends: steps, epochs, minutes, patience, a signal's name
     started: float = field(default_factory=time.monotonic)
     took: float = 0.0  # seconds of the last update, the wait for its batch included, hooks not
+    world: World = ALONE
+    replica: Replica | None = None  # on rank 0, of a model that is sharded over the ranks
+    asked: str | None = None  # the signal that this rank was sent, until all ranks know of it
 
     def run(self, batches: Iterable[tuple[Batch | LanguageBatch, Cursor]]) -> str:
         """Trains until the budget is used up or something asks to stop; returns the reason."""
@@ -69,6 +85,7 @@ class Trainer:
         for hook in self.hooks:
             hook.begin(self)
         self._check_budget()
+        self._agree()
         if self.stop is None:
             asked = time.monotonic()
             for batch, after in batches:
@@ -89,8 +106,69 @@ class Trainer:
         if self.average is not None and not update.skipped:
             self.average.update(self.step)
         self._check_budget()
+        self._agree()
         for hook in self.hooks:
             hook.after_update(self, update, batch)
+        self._settle()
+
+    def ask_to_stop(self, signal: str) -> None:
+        """May be called at any moment. Alone it stops before the next update; several ranks have to agree first."""
+        if self.world.size > 1:
+            self.asked = signal
+        elif not self.ended:  # else it is at its end anyway
+            self.stop = signal
+
+    def _agree(self) -> None:
+        """The strongest reason that any rank has becomes that of all."""
+        if self.world.size > 1:
+            self.stop = REASONS[self.world.highest(REASONS.index(self.stop or self.asked))]
+
+    def _settle(self) -> None:
+        """Rank 0's hooks are done and may have ended the run; until then the others do what it asks for."""
+        if self.world.size == 1:
+            return
+        while (order := self.world.of_leader(REASONS.index(self.stop))) >= len(REASONS):
+            self._collect(ALL if order == _GATHER_ALL else self._evaluated_part)
+        self.stop = REASONS[order]
+
+    # ---- the model as a whole
+
+    def gather(self) -> dict[str, Tensor]:
+        """All that a checkpoint keeps, for rank 0's hooks."""
+        self._call_ranks(_GATHER_ALL)
+        return self._collect(ALL)
+
+    def evaluated_weights(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Of what was gathered, the weights that count: averages where they are kept."""
+        return part_of(tensors, *self._evaluated_part)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[Model]:
+        """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
+        if self.replica is not None:
+            self._call_ranks(_GATHER_EVALUATED)
+            with self.replica.having(self.evaluated_weights(self._collect(self._evaluated_part))) as replica:
+                yield replica
+            return
+        model = self.model.eval()
+        try:
+            with self.average.applied() if self.average else nullcontext():
+                yield model
+        finally:
+            model.train()
+
+    @property
+    def _evaluated_part(self) -> tuple[str]:
+        return ("average",) if self.average else ("weights",)
+
+    def _call_ranks(self, order: int) -> None:
+        if self.replica is not None:  # else rank 0 has all of it
+            self.world.of_leader(order)
+
+    def _collect(self, parts: tuple[str, ...]) -> dict[str, Tensor]:
+        return collect(parts, self.model, self.updater.optimizer, self.average, self.world.leads)
+
+    # ---- records and budget
 
     def emit(self, record: Record) -> None:
         for hook in self.hooks:
@@ -124,5 +202,5 @@ class Trainer:
             self.stop = "steps"
         elif settings.epochs is not None and self.cursor.epoch >= settings.epochs:
             self.stop = "epochs"
-        elif settings.minutes is not None and self.elapsed() >= 60 * settings.minutes:
-            self.stop = "minutes"
+        elif settings.minutes is not None and self.step and self.elapsed() >= 60 * settings.minutes:
+            self.stop = "minutes"  # after one update at the least: there must be something to keep

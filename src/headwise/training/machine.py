@@ -9,14 +9,17 @@ from contextlib import contextmanager
 
 import torch
 
+from headwise.config.ranks import Ranks
 from headwise.config.schema import Training
 from headwise.errors import UsageError
 
 
-def choose_device(name: str) -> torch.device:
-    """`auto` takes a GPU where there is one."""
+def choose_device(name: str, ranks: Ranks | None = None) -> torch.device:
+    """`auto` takes a GPU where there is one; of several processes on a machine each takes its own."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and ranks is not None and ranks.size > 1:
+        name = f"cuda:{ranks.local_rank}"
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -35,6 +38,11 @@ def choose_precision(settings: Training, device: torch.device) -> torch.dtype | 
 def core_count(wanted: int = 0) -> int:
     """The cores to use: those that this process may run on, unless a number is asked for."""
     return wanted or len(os.sched_getaffinity(0))
+
+
+def cores_of_rank(ranks: Ranks, wanted: int = 0) -> int:
+    """The cores of one process among several: those of its machine, shared evenly."""
+    return wanted or max(1, core_count() // ranks.local_size)
 
 
 def keep_memory() -> None:
@@ -58,11 +66,15 @@ def prepare_worker() -> None:
 
 
 @contextmanager
-def one_core_each() -> Iterator[None]:
-    """For a whole training: operations keep to one core, and shares of a batch go to several; afterwards as before."""
+def one_core_each(cores: int = 1) -> Iterator[None]:
+    """For a whole training: operations keep to one core, and shares of a batch go to several; afterwards as before.
+
+    A rank that has more `cores` than one to itself uses them within its operations.
+    """
     before = torch.get_num_threads()
     keep_memory()
     prepare_worker()
+    torch.set_num_threads(cores)
     try:
         yield
     finally:
@@ -72,8 +84,9 @@ def one_core_each() -> Iterator[None]:
 @contextmanager
 def all_cores(cores: int) -> Iterator[None]:
     """Within a training: every operation over all cores, for work that is not cut into shares (validation)."""
+    before = torch.get_num_threads()
     torch.set_num_threads(cores)
     try:
         yield
     finally:
-        torch.set_num_threads(1)
+        torch.set_num_threads(before)

@@ -23,8 +23,7 @@ def stop_on_signal(trainer: Trainer) -> Iterator[None]:
         if asked:
             os._exit(128 + number)
         asked.append(number)
-        if not trainer.ended:  # else it is at its end anyway
-            trainer.stop = signal.Signals(number).name
+        trainer.ask_to_stop(signal.Signals(number).name)
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:

@@ -1,27 +1,21 @@
-"""Everything that a run needs to go on exactly: into a checkpoint and out of it."""
+"""Everything that a run needs to go on exactly: into a checkpoint and out of it.
+
+Nothing random is kept: every draw is a function of (seed, step). Nor is the number of ranks: tensors are whole.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import Checkpoint
-from headwise.bundle.weights import named_weights, set_weights
+from headwise.bundle.weights import set_weights
 from headwise.data.batching import Cursor
 from headwise.errors import ModelError
+from headwise.training.gather import placed
 from headwise.training.loop import Trainer
-from headwise.training.optimizers import optimizer_tensors, restore_optimizer
-
-
-def collect_tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """Weights, optimizer and moving average. Nothing random is kept: every draw is a function of (seed, step)."""
-    parts = {
-        "weights": named_weights(trainer.model),
-        "optimizer": optimizer_tensors(trainer.updater.optimizer, trainer.model),
-        "average": trainer.average.tensors() if trainer.average else {},
-    }
-    return {f"{part}:{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+from headwise.training.optimizers import restore_optimizer
 
 
 def loop_state(trainer: Trainer) -> dict[str, Any]:
@@ -37,12 +31,9 @@ def loop_state(trainer: Trainer) -> dict[str, Any]:
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
     """Puts a trainer where the checkpoint was written."""
-    tensors, state = checkpoint.tensors(), checkpoint.state
-    parts: dict[str, dict[str, Tensor]] = {}
-    for path, tensor in tensors.items():
-        part, _, name = path.partition(":")
-        parts.setdefault(part, {})[name] = tensor
+    state = checkpoint.state
     try:
+        parts = _parts(checkpoint, dict(trainer.model.named_parameters()))
         set_weights(trainer.model, parts["weights"])
         restore_optimizer(trainer.updater.optimizer, trainer.model, parts.get("optimizer", {}))
         if trainer.average is not None:
@@ -53,3 +44,13 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
             hook.restore(state["hooks"].get(type(hook).__name__, {}))
     except (KeyError, RuntimeError) as error:
         raise ModelError(f"{checkpoint.path} does not fit this recipe: {error}") from error
+
+
+def _parts(checkpoint: Checkpoint, parameters: dict[str, nn.Parameter]) -> dict[str, dict[str, Tensor]]:
+    """weights, optimizer and average, each by name; of a sharded model this rank's share of every tensor."""
+    parts: dict[str, dict[str, Tensor]] = {}
+    for path, tensor in checkpoint.each_tensor():
+        part, _, name = path.partition(":")
+        parameter = parameters[name.rpartition("/")[0] if part == "optimizer" else name]
+        parts.setdefault(part, {})[name] = placed(tensor, parameter)
+    return parts

@@ -31,6 +31,16 @@ class _Share:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """Over all targets of an update; the gradients of its mean are in the parameters."""
+
+    loss: float
+    log_loss: float
+    tokens: int
+    positions: int
+
+
+@dataclass(frozen=True)
 class Update:
     """What an update was: means a target token, and whether it was taken."""
 
@@ -41,6 +51,7 @@ class Update:
     norm: float  # of the gradient, before clipping
     rate: float
     skipped: bool
+    lines: tuple[int, ...] = ()  # of a skipped one: the lines of the corpus that it was computed from
 
 
 class Updater:
@@ -72,6 +83,16 @@ class Updater:
         self.pool = ThreadPoolExecutor(workers, "headwise-worker", prepare_worker) if workers > 1 else None
 
     def __call__(self, batch: Batch | LanguageBatch, rate: float, step: int = 0) -> Update:
+        sums = self._backward(batch, step)
+        with all_cores(self.workers) if self.pool else nullcontext():  # they are idle by now
+            norm, skipped = self._step(math.isfinite(sums.loss), rate)
+        tokens = max(sums.tokens, 1)
+        lines = self._lines(batch) if skipped else ()
+        return Update(
+            sums.loss / tokens, sums.log_loss / tokens, sums.tokens, sums.positions, norm, rate, skipped, lines
+        )
+
+    def _backward(self, batch: Batch | LanguageBatch, step: int) -> Sums:
         parts = [batch] if self.shares == 1 else batch.split(self.shares)
         compute = partial(self._share, tokens=batch.tokens)
         seeds = [share_seed(self.seed, step, number) for number in range(len(parts))]
@@ -79,10 +100,10 @@ class Updater:
         for part in (self.pool.map if self.pool else map)(compute, parts, seeds):
             self._add(part.gradients)
             loss, log_loss = loss + part.loss, log_loss + part.log_loss
-        with all_cores(self.workers) if self.pool else nullcontext():  # they are idle by now
-            norm, skipped = self._step(math.isfinite(loss), rate)
-        tokens = max(batch.tokens, 1)
-        return Update(loss / tokens, log_loss / tokens, batch.tokens, batch.targets.numel(), norm, rate, skipped)
+        return Sums(loss, log_loss, batch.tokens, batch.targets.numel())
+
+    def _lines(self, batch: Batch | LanguageBatch) -> tuple[int, ...]:
+        return tuple(batch.lines.tolist())
 
     def _step(self, finite: bool, rate: float) -> tuple[float, bool]:
         """(the gradient's norm, whether the update was left out because something is no number)."""

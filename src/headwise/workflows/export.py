@@ -2,6 +2,7 @@
 
 It lies in the model directory, under ctranslate2/, or where that cannot be written in the user's cache. It is not among
 the files that config.json lists; it names the hash of the weights that it was made from, so a stale one is never used.
+A shipped model brings its int8 form along; whatever else is made of it goes to the cache, never into the installation.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headwise.bundle.files import Bundle, open_bundle
+from headwise.bundle.shipped import is_shipped
 from headwise.errors import UsageError, WorkFailed
 from headwise.interop import ctranslate2
 from headwise.text.tokenizer import TokenizerPair
@@ -38,7 +40,7 @@ def kept_export(bundle: Bundle, tokenizers: TokenizerPair, precision: str = PREC
     for place in places:
         if ctranslate2.is_current(bundle, place, precision):
             return place
-    for place in places:
+    for place in places[1:] if is_shipped(bundle.path) else places:
         try:
             with _alone(place):
                 if not ctranslate2.is_current(bundle, place, precision):

@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from headwise.bundle.files import Bundle, open_bundle
+from headwise.decoding.writing import prompt_ids
 from headwise.errors import DataError, UsageError
-from headwise.workflows.load import Generator, load
+from headwise.text.tokenizer import TokenizerPair
+
+if TYPE_CHECKING:
+    from headwise.decoding.ctranslate2_generator import CTranslate2Generator
+    from headwise.workflows.load import Generator
+
+ENGINES = ("torch", "ctranslate2")
 
 
 def open_generator(model: str | Path) -> Generator:
+    """A language model on the torch engine, which does everything."""
+    _open(model)
+    from headwise.workflows.load import Generator, load
+
     loaded = load(model)
-    if not isinstance(loaded, Generator):
-        raise UsageError(
-            f"{model} is a model of family '{loaded.bundle.family}', which does not write on; use headwise translate"
-        )
+    assert isinstance(loaded, Generator)
     return loaded
+
+
+def open_fast_generator(model: str | Path, precision: str = "int8") -> CTranslate2Generator:
+    """A language model on the ctranslate2 engine; what it needs is made on first use."""
+    bundle = _open(model)
+    from headwise.decoding.ctranslate2_generator import CTranslate2Generator
+    from headwise.workflows.export import kept_export
+
+    tokenizers = TokenizerPair.load(bundle.path)
+    return CTranslate2Generator(bundle, tokenizers.target, kept_export(bundle, tokenizers, precision))
+
+
+def _open(model: str | Path) -> Bundle:
+    bundle = open_bundle(model)
+    if bundle.family != "lm":
+        raise UsageError(
+            f"{model} is a model of family '{bundle.family}', which does not write on; use headwise translate"
+        )
+    return bundle
 
 
 def read_prompt(stream: BinaryIO) -> str:
@@ -27,10 +55,9 @@ def read_prompt(stream: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r").replace("\r\n", "\n")
 
 
-def window_notice(generator: Generator, prompt: str, max_tokens: int) -> str | None:
+def window_notice(generator: Generator | CTranslate2Generator, prompt: str, max_tokens: int) -> str | None:
     """What to tell of a text that outgrows the model's context; None where it fits."""
-    # Every line costs its tokens and one line break, the first one the break before it.
-    length = sum(len(generator.tokenizer.encode(line)) + 1 for line in prompt.split("\n"))
+    length = len(prompt_ids(generator.tokenizer, prompt))
     if length > generator.context:
         return f"the prompt has {length:,} tokens, the model reads {generator.context:,}: only its end is read"
     if length + max_tokens > generator.context:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from headwise.bundle.files import CONFIG, WEIGHTS, Bundle, open_bundle
 from headwise.errors import ModelError
 from headwise.text.tokenizer import TokenizerPair
+from headwise.workflows.models import ShippedScore, card_scores
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class ModelInfo:
     sentences: int | None  # that it was trained on
     written_by: str | None  # version of headwise
     files: dict[str, int]  # bytes
+    precision: str = "float32"  # of the stored weights
+    about: dict[str, str] = field(default_factory=dict)  # what a shipped model's card says of it
+    tests: tuple[ShippedScore, ...] = ()  # scores with their signatures
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,7 +50,7 @@ def model_info(path: Path) -> ModelInfo:
     """A model directory, or the one inside of a run or checkpoint. Every file is compared with its hash."""
     inner = path / "model"
     bundle = open_bundle(inner if not (path / CONFIG).is_file() and (inner / CONFIG).is_file() else path)
-    card, data = bundle.card, bundle.card.get("data")
+    card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")
     sentences = data.get("sentences") if isinstance(data, dict) else None
     return ModelInfo(
         path=str(bundle.path),
@@ -60,6 +64,9 @@ def model_info(path: Path) -> ModelInfo:
         sentences=sentences if isinstance(sentences, int) else None,
         written_by=str(card["headwise"]) if "headwise" in card else None,
         files={name: (bundle.path / name).stat().st_size for name in (CONFIG, *bundle.files)},
+        precision=bundle.precision,
+        about={str(name): str(text) for name, text in about.items()} if isinstance(about, dict) else {},
+        tests=tuple(card_scores(card)),
     )
 
 

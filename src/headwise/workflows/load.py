@@ -33,7 +33,7 @@ def load(path: str | Path, *, device: str = "cpu") -> Translator | Generator:
     """A Translator for a model that translates, a Generator for a language model; both run on torch."""
     bundle, model, tokenizers = open_model(path, device)
     if bundle.family == "transformer":
-        return Translator(bundle, tokenizers, TorchEngine(model))
+        return Translator(bundle, tokenizers, TorchEngine(model, frozen=True))
     if bundle.family == "lm":
         return Generator(bundle, tokenizers.target, cast("LanguageModel", model))
     raise ModelError(f"{bundle.path} is a model of family '{bundle.family}', which neither translates nor writes")

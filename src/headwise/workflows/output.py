@@ -11,6 +11,14 @@ from typing import TextIO
 from headwise.errors import UsageError, WorkFailed
 
 
+def check_place(path: Path) -> None:
+    """Refuses a place where no file can be, before any work is done for it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}"
+        )
+
+
 @contextmanager
 def whole_file(file: str | Path) -> Iterator[TextIO]:
     """Opens for writing beside `file` and renames at the end; after an error the old file, if any, is as it was.
@@ -18,10 +26,7 @@ def whole_file(file: str | Path) -> Iterator[TextIO]:
     A device or pipe is written to directly.
     """
     path = Path(file)
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError(
-            f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}"
-        )
+    check_place(path)
     special = path.exists() and not path.is_file()
     partial = path if special else path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:

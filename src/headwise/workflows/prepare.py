@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headwise.bundle.files import write_directory
 from headwise.config import schema
@@ -20,6 +21,7 @@ from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
 from headwise.text.corpus import expand_paths, fingerprint
 from headwise.text.sampling import sampler
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
+from headwise.training.distributed import World
 
 # Told of a stage ("tokenizer", "training text", "validation text"), lines done, and how many there are, if known.
 Progress = Callable[[str, int, int | None], None]
@@ -70,6 +72,29 @@ def prepare(
         if not len(validation):
             raise DataError("no line is left to validate on: all are empty", file=held_out.all[0])
     return Prepared(tokenizers, store, validation, prints)
+
+
+def prepare_once(world: World, make: Callable[[], Prepared], cache: Path) -> Prepared:
+    """Of several ranks the first one prepares; the others open what it has made, without reading the text again."""
+    if world.size == 1:
+        return make()
+    prepared: list[Prepared] = []
+
+    def first() -> dict[str, Any]:
+        made = make()
+        prepared.append(made)
+        write_directory(cache / "tokenizers", lambda directory: _save(made.tokenizers, directory))
+        validation = None if made.validation is None else str(made.validation.directory)
+        return {
+            "training": str(made.training.directory), "validation": validation, "fingerprints": made.fingerprints
+        }  # fmt: skip
+
+    told = world.first(first)
+    if prepared:
+        return prepared[0]
+    validation = None if told["validation"] is None else Store(Path(told["validation"]))
+    tokenizers = TokenizerPair.load(cache / "tokenizers")
+    return Prepared(tokenizers, Store(Path(told["training"])), validation, told["fingerprints"])
 
 
 def training_files(recipe: schema.Recipe, base: Path) -> Files:

@@ -26,7 +26,18 @@ from headwise.errors import UsageError, WorkFailed
 
 # Settings that do not change what is computed up to a given update: a run may go on with other values.
 _FREE = {
-    "training": {"steps", "epochs", "minutes", "keep", "device", "threads", "precision", "max_bad_updates", "patience"},
+    "training": {
+        "steps",
+        "epochs",
+        "minutes",
+        "keep",
+        "device",
+        "threads",
+        "precision",
+        "max_bad_updates",
+        "patience",
+        "shard",
+    },
     "data": {"test"},
 }
 
@@ -43,9 +54,13 @@ class RunDirectory:
     def unfinished(self) -> bool:
         return self.recipe.is_file() and not self.finished.is_file() and bool(list_checkpoints(self.checkpoints))
 
+    def complete(self, recipe: Recipe) -> bool:
+        """The run is finished, and this recipe asks for no more."""
+        return self.finished.is_file() and not self._extended(recipe)
+
     def claim(self, recipe: Recipe, resume: bool) -> None:
         """Takes the directory for this recipe, or says in one line why it cannot be."""
-        if self.finished.is_file() and not self._extended(recipe):
+        if self.complete(recipe):
             raise UsageError(
                 f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
             )

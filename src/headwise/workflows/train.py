@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,18 @@ import torch
 
 from headwise import __version__
 from headwise.bundle.averaging import average_weights
-from headwise.bundle.checkpoint import list_checkpoints, newest_good, remove_leftovers
+from headwise.bundle.checkpoint import (
+    checkpoint_path,
+    list_checkpoints,
+    newest_good,
+    read_checkpoint,
+    remove_leftovers,
+)
 from headwise.bundle.files import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
 from headwise.config.load import absolute_paths
 from headwise.config.presets import resolve_architecture
+from headwise.config.ranks import Ranks
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.data.batching import Batches, Cursor, PairBatches, walk
@@ -28,10 +38,13 @@ from headwise.models.registry import Model, build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.average import MovingAverage
-from headwise.training.hooks import Log, Save, StopAtBadNumbers, Validate
+from headwise.training.distributed import World, joined
+from headwise.training.gather import Replica
+from headwise.training.hooks import Judge, Log, Save, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
-from headwise.training.machine import choose_device, choose_precision, core_count, one_core_each
+from headwise.training.machine import choose_device, choose_precision, core_count, cores_of_rank, one_core_each
 from headwise.training.optimizers import build_optimizer
+from headwise.training.parallel import RankUpdater, replicate, shard
 from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
 from headwise.training.state import restore
@@ -39,7 +52,14 @@ from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
 from headwise.training.watch import Watch
 from headwise.workflows.judge import calibration, make_judge, validation_texts
-from headwise.workflows.prepare import Prepared, block_batches, pair_batches, prepare, training_files
+from headwise.workflows.prepare import (
+    Prepared,
+    block_batches,
+    pair_batches,
+    prepare,
+    prepare_once,
+    training_files,
+)
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
 
@@ -81,36 +101,51 @@ def train(
     """Trains a recipe whose paths are relative to `base` into the directory `output`, or goes on with what is there."""
     recipe = absolute_paths(recipe, base)
     check_settings(recipe)
-    run = RunDirectory(output)
-    with run.locked():
-        run.claim(recipe, resume)
-        remove_leftovers(run.checkpoints)
-        remove_leftovers(run.path)
-        check_text(recipe, run, tell)
-        with one_core_each():
-            return _Training(recipe, run, tell, progress).run(hooks)
+    run, ranks = RunDirectory(output), Ranks.of_environment()
+    device = choose_device(recipe.training.device, ranks)
+    cores = 1 if ranks.size == 1 else cores_of_rank(ranks, recipe.training.threads)
+    with joined(device) as world, ExitStack() as held:
+
+        def begin() -> dict[str, Any]:
+            held.enter_context(run.locked())
+            if ranks.restarts and run.complete(recipe):  # only the end of some process failed
+                return {"finished": True}
+            run.claim(recipe, resume)
+            remove_leftovers(run.checkpoints)
+            remove_leftovers(run.path)
+            check_text(recipe, run, tell)
+            return {"finished": False}
+
+        if world.first(begin)["finished"]:
+            return Finished.of(run)
+        with one_core_each(cores):
+            return _Training(recipe, run, world, device, tell, progress).run(hooks)
 
 
 class _Training:
     """Wires the parts of one run together."""
 
     def __init__(
-        self, recipe: Recipe, run: RunDirectory, tell: Tell, progress: Callable[[str, int, int | None], None] | None
-    ) -> None:
-        self.recipe, self.directory, self.tell = recipe, run, tell
-        settings = recipe.training
-        self.device = choose_device(settings.device)
+        self, recipe: Recipe, run: RunDirectory, world: World, device: torch.device, tell: Tell,
+        progress: Callable[[str, int, int | None], None] | None,
+    ) -> None:  # fmt: skip
+        self.recipe, self.directory, self.world, self.device, self.tell = recipe, run, world, device, tell
+        self.sharded = recipe.training.shard and world.size > 1
         start = None if recipe.model.from_ is None else open_bundle(recipe.model.from_)
         if start is not None and start.family != recipe.model.family:
             raise RecipeError(f"model.from is a '{start.family}', but model.family is '{recipe.model.family}'")
         given = None if start is None else TokenizerPair.load(start.path)
-        self.prepared: Prepared = prepare(recipe, run.path, run.cache, tokenizers=given, progress=progress)
-        torch.manual_seed(settings.seed)
+        make = partial(prepare, recipe, run.path, run.cache, tokenizers=given, progress=progress)
+        self.prepared: Prepared = prepare_once(world, make, run.cache)
+        torch.manual_seed(recipe.training.seed)
+        # A model that is sharded goes to the device layer by layer: all of it might not fit there.
+        place = torch.device("cpu") if self.sharded else device
         if start is None:
-            self.model = build_model(recipe.model.family, self._architecture()).to(self.device)
+            self.model = build_model(recipe.model.family, self._architecture()).to(place)
         else:
-            self.model = load_model(start, self.device)
+            self.model = load_model(start, place)
             _set_dropout(self.model, recipe)
+        self.replica = Replica(copy.deepcopy(self.model), device) if self.sharded and world.leads else None
 
     def _architecture(self) -> dict[str, Any]:
         architecture, pair = resolve_architecture(self.recipe.model), self.prepared.tokenizers
@@ -126,39 +161,64 @@ class _Training:
         recipe, settings = self.recipe, self.recipe.training
         batches = self._batches()
         total = _total_steps(recipe, batches)
-        texts = validation_texts(recipe) if recipe.model.family == "transformer" else None
-        judge = None if texts is None else make_judge(self.model, self.prepared.tokenizers, recipe, *texts)
-        validate = Validate(self._validation_batches, judge, settings.best)
-        save = Save(self.directory.checkpoints, self._save_model, self._publish)
-        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Watch()]
-        hooks += [StopAtBadNumbers(settings.max_bad_updates, self.prepared.training.place)]
-        hooks += [*([validate] if self.prepared.validation is not None else []), *extra]
-        hooks += [TensorBoard(self.directory.path), save]
-        updater = Updater(
-            self.model, build_optimizer(settings, self.model.parameters()),
-            smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
-            autocast=choose_precision(settings, self.device), seed=settings.seed,
-            workers=core_count(settings.threads) if self.device.type == "cpu" else 1,
-        )  # fmt: skip
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
+        updater = self._updater()
         self.average = MovingAverage(self.model, settings.ema) if settings.ema else None
-        trainer = Trainer(self.model, updater, schedule, settings, hooks, self.average, total)
+        validate = Validate(self._validation_batches, self._judge(), settings.best)
+        save = Save(self.directory.checkpoints, self._save_model, self._publish)
+        trainer = Trainer(
+            self.model, updater, schedule, settings, self._hooks(validate, save, extra), self.average, total,
+            world=self.world, replica=self.replica,
+        )  # fmt: skip
         self._resume(trainer, save)
         with stop_on_signal(trainer), Prefetch(walk(batches, trainer.cursor, settings.epochs)) as ready:
             reason = trainer.run(ready)
         best = validate.best or {}
-        if trainer.ended:
+        if trainer.ended and self.world.leads:
             best = self._end(trainer, validate, save, best)
         return Finished(self.directory.path, reason, trainer.step, trainer.elapsed(), best)
+
+    def _updater(self) -> Updater:
+        settings, alone = self.recipe.training, self.world.size == 1
+        make: Callable[..., Updater] = Updater
+        if self.sharded:
+            make = partial(RankUpdater, shard(self.model, self.device, self.world.size), self.world)
+        elif not alone:
+            make = partial(RankUpdater, replicate(self.model), self.world)
+        return make(
+            self.model, build_optimizer(settings, self.model.parameters()),
+            smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
+            autocast=choose_precision(settings, self.device), seed=settings.seed,
+            workers=core_count(settings.threads) if alone and self.device.type == "cpu" else 1,
+        )  # fmt: skip
+
+    def _judge(self) -> Judge | None:
+        """Decodes validation text as it is asked to, with the model that has all weights."""
+        texts = validation_texts(self.recipe) if self.recipe.model.family == "transformer" else None
+        if texts is None or not self.world.leads:
+            return None
+        model = self.model if self.replica is None else self.replica.model
+        return make_judge(model, self.prepared.tokenizers, self.recipe, *texts)
+
+    def _hooks(self, validate: Validate, save: Save, extra: Sequence[Hook]) -> list[Hook]:
+        if not self.world.leads:
+            return []
+        settings = self.recipe.training
+        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Watch()]
+        hooks += [StopAtBadNumbers(settings.max_bad_updates, self.prepared.training.place)]
+        hooks += [*([validate] if self.prepared.validation is not None else []), *extra]
+        return [*hooks, TensorBoard(self.directory.path), save]
 
     # ---- data
 
     def _batches(self) -> Batches[Any]:
         if self.recipe.model.family == "lm":
-            return block_batches(self.prepared, self.recipe, self._context())
+            return block_batches(
+                self.prepared, self.recipe, self._context(), rank=self.world.rank, world=self.world.size
+            )
         longest = self.model.architecture["max_length"] if _learned(self.model) else None
-        batches = pair_batches(self.prepared, self.recipe, longest=longest)
-        if batches.dropped:
+        batches = pair_batches(self.prepared, self.recipe, longest=longest, rank=self.world.rank, world=self.world.size)
+        if batches.dropped and self.world.leads:
             self.tell(f"{batches.dropped} pairs are longer than a batch or the model takes and are left out")
         return batches
 
@@ -180,22 +240,27 @@ class _Training:
     # ---- going on, saving, ending
 
     def _resume(self, trainer: Trainer, save: Save) -> None:
-        checkpoint = newest_good(
-            self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used")
-        )
-        if checkpoint is None:
+        """Rank 0 finds the newest checkpoint that is whole; all of them read it."""
+        checkpoint = None
+        if self.world.leads:
+            checkpoint = newest_good(
+                self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used")
+            )
+        step = self.world.of_leader(-1 if checkpoint is None else checkpoint.step)
+        if step < 0:
             return
+        checkpoint = checkpoint or read_checkpoint(checkpoint_path(self.directory.checkpoints, step))
         restore(trainer, checkpoint)
+        if not self.world.leads:
+            return
         self.tell(f"going on from update {trainer.step} ({checkpoint.path})")
         best = save.best_checkpoint()
         if best is not None and best.is_dir():
             self._publish(best / "model")  # a run killed between the two may not have done it
 
     def _save_model(
-        self, directory: Path, weights: dict[str, torch.Tensor] | None = None, card: dict[str, Any] | None = None
+        self, directory: Path, weights: dict[str, torch.Tensor], card: dict[str, Any] | None = None
     ) -> None:
-        if weights is None and self.average is not None:
-            weights = self.average.tensors()
         save_model(
             directory, self.model, self.prepared.tokenizers, family=self.recipe.model.family,
             languages=self.recipe.data.languages, decoding=self.recipe.decoding.model_dump(),
@@ -226,7 +291,9 @@ class _Training:
         ]
         if wanted > 1 and len(regular) > 1:
             _, weights = average_weights(regular[-wanted:])
-            set_weights(self.model, weights)
+            if self.replica is not None:  # training is over: from here on the whole copy is the model
+                trainer.model, trainer.replica = self.replica.model.to(self.device), None
+            set_weights(trainer.model, weights)
             trainer.average = None
             judged = self.prepared.validation is not None
             record = (

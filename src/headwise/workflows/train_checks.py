@@ -19,6 +19,8 @@ def check_settings(recipe: Recipe) -> None:
         raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
     if settings.best != "loss" and recipe.model.family == "lm":
         raise RecipeError(f"training.best = '{settings.best}' is for translation; a language model has loss")
+    if recipe.model.cutoffs and settings.label_smoothing:
+        raise RecipeError("model.cutoffs has no label smoothing: set training.label_smoothing = 0")
     held_out = recipe.data.validation
     if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
         raise RecipeError("training.best and training.patience need data.validation")

@@ -94,7 +94,7 @@ def _torch_engine(bundle: Bundle) -> Engine:
     from headwise.bundle.weights import load_model
     from headwise.decoding.torch_engine import TorchEngine
 
-    return TorchEngine(load_model(bundle))
+    return TorchEngine(load_model(bundle), frozen=True)
 
 
 def translate_lines(

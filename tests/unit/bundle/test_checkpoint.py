@@ -32,7 +32,7 @@ def test_state_and_tensors_come_back(tmp_path: Path) -> None:
     assert path == checkpoint_path(tmp_path, 12)
     found = open_checkpoint(path)
     assert found.state == {"step": 12, "nested": {"loss": [1.5, None]}}
-    assert torch.equal(found.tensors()["optimizer:x"], torch.full((3,), 12.0))
+    assert torch.equal(dict(found.each_tensor())["optimizer:x"], torch.full((3,), 12.0))
     assert found.model == path / "model"
 
 

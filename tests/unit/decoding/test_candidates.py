@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from fixtures_decoding import random_model
 from torch.testing import assert_close
 
-from headwise.decoding.candidates import likeliest, log_normaliser, top_tokens
+from headwise.decoding.candidates import NextTokens, likeliest, log_normaliser, top_tokens
+from headwise.decoding.fast_step import FastTransformer
 
 
 @pytest.mark.parametrize("vocab", [5, 127, 128, 1000, 1024, 4099])
 @pytest.mark.parametrize("count", [1, 2, 6, 11])
-def test_the_highest_logits_and_their_tokens_are_those_of_a_full_sort(vocab: int, count: int) -> None:
+@pytest.mark.parametrize("rows", [7, 50])  # looked through as they are, and in blocks
+def test_the_highest_logits_and_their_tokens_are_those_of_a_full_sort(rows: int, vocab: int, count: int) -> None:
     torch.manual_seed(vocab + count)
-    logits = torch.randn(7, vocab)
+    logits = torch.randn(rows, vocab)
     highest, tokens = top_tokens(logits, count)
     expected = logits.sort(dim=-1, descending=True)
     kept = min(count, vocab)
@@ -23,8 +26,10 @@ def test_the_highest_are_found_in_the_last_tokens_and_when_all_are_in_one_place(
     logits = torch.zeros(2, 1030)
     logits[0, -3:] = torch.tensor([1.0, 3.0, 2.0])
     logits[1, 256:260] = torch.tensor([4.0, 6.0, 5.0, 7.0])
-    assert top_tokens(logits, 3)[1].tolist() == [[1028, 1029, 1027], [259, 257, 258]]
-    assert likeliest(logits)[1].tolist() == [1028, 259]
+    for many in (1, 30):
+        repeated = logits.repeat(many, 1)
+        assert top_tokens(repeated, 3)[1].tolist() == [[1028, 1029, 1027], [259, 257, 258]] * many
+        assert likeliest(repeated)[1].tolist() == [1028, 259] * many
 
 
 def test_forbidden_tokens_are_only_taken_when_nothing_else_is_left() -> None:
@@ -37,3 +42,18 @@ def test_forbidden_tokens_are_only_taken_when_nothing_else_is_left() -> None:
 def test_the_normaliser_makes_log_probabilities_even_of_huge_logits() -> None:
     logits = torch.tensor([[1000.0, 999.0, -1000.0], [-1e4, -1e4, -1e4]])
     assert_close(log_normaliser(logits), logits.logsumexp(dim=-1))
+
+
+@torch.inference_mode()
+def test_log_probabilities_in_parts_are_those_of_all_rows_at_once() -> None:
+    model = random_model(1)
+    score = NextTokens(FastTransformer(model))
+    for count in (5, 100, 3, 64):  # more than at first, and fewer again
+        states = torch.randn(count, 32)
+        expected = model.project(states).log_softmax(dim=-1)
+        seen = 0
+        for scored in score(states):
+            assert scored.rows.start == seen
+            seen = scored.rows.stop
+            assert_close(scored.log_probs, expected[scored.rows], atol=1e-5, rtol=1e-5)
+        assert seen == count

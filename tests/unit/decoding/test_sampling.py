@@ -78,3 +78,30 @@ def test_required_phrases_cannot_be_sampled() -> None:
         TorchEngine(random_model(3)).search(
             [[5]], SearchOptions(sample=Sampling()), [Request(phrases=(Phrase(((7,),)),))]
         )
+
+
+@pytest.mark.parametrize("classes", [1, 60, 128, 1500])
+def test_a_draw_by_blocks_is_the_place_where_the_running_sum_passes(classes: int) -> None:
+    chance = torch.Generator().manual_seed(6)
+    probabilities = torch.rand(200, classes, generator=chance).pow(8)
+    probabilities[:, ::3] = 0.0  # a place of no size is never drawn
+    probabilities[:, -1] = 0.3
+    numbers = torch.rand(200, generator=chance, dtype=torch.float64)
+    running = probabilities.double().cumsum(dim=-1)
+    expected = torch.searchsorted(running, numbers[:, None] * running[:, -1:], right=True).squeeze(1)
+    found = draw(probabilities, numbers)
+    assert torch.equal(found, expected.clamp(max=classes - 1))
+    assert bool((probabilities.gather(1, found[:, None]) > 0).all())
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 4.0])
+def test_top_p_of_a_large_vocabulary_draws_as_from_all_tokens_sorted(sharpness: float) -> None:
+    chance = torch.Generator().manual_seed(7)
+    logits = torch.randn(64, 3000, generator=chance) * sharpness  # flat: sorted after all; sharp: the likeliest do
+    settings = Sampling(top_p=0.8, min_p=0.001, seed=1)
+    keys = np.array([row_key(1, [5], number) for number in range(64)], dtype=np.uint64)
+    for step in range(5):
+        probabilities, tokens = filtered(logits, settings)
+        assert tokens is not None
+        expected = tokens.gather(1, draw(probabilities, uniform(keys, step))[:, None]).squeeze(1)
+        assert torch.equal(Sampler(settings, keys)(logits, torch.arange(64), step, None), expected)

@@ -360,3 +360,16 @@ def test_dropout_with_its_neighbour_equals_the_two_one_after_the_other(name: str
     layer.eval()
     evaluated = layer.added(*inputs) if name == "added" else layer.after_relu(inputs[0])
     torch.testing.assert_close(evaluated, inputs[0] + inputs[1] if name == "added" else inputs[0].relu())
+
+
+@pytest.mark.parametrize("rotary", [False, True])
+def test_the_bias_of_keys_learns_only_where_it_can_be_seen(rotary: bool) -> None:
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(8, 2, rotary=RotaryPositions(4) if rotary else None)
+    x = torch.randn(2, 5, 8)
+    attention(x, x, x, causal=True).square().sum().backward()
+    query, key, value = attention.query_key_value.bias.grad.chunk(3)
+    assert query.abs().max() > 1e-3
+    assert value.abs().max() > 1e-3
+    assert (key.abs().max() > 1e-3) == rotary
+    assert rotary or not key.any(), "what Adam makes of rounding is a step of full size"

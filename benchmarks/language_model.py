@@ -1,0 +1,180 @@
+"""Language models against peers, in one run: tokens a second in training, and in writing text.
+
+    python benchmarks/language_model.py [--rounds 3] [--steps 4] [--tokens 256] [--only headwise plain] [--json FILE]
+
+A GPT-2 arrangement of 4 layers, 256 wide, feed-forward 512, 8 heads, vocabulary 10,000, tied output; fp32, 2 threads,
+denormals flushed. Words are drawn by Zipf's law: no corpus is needed.
+
+Training: 32 rows of 256 tokens, dropout 0.1 on embeddings, attention and sub-layers, AdamW (fused for all), gradients
+clipped. Peers: `plain`, the usual hand-written GPT and loop; Hugging Face GPT-2 with SDPA; x-transformers with its
+fused attention, whose dropouts are on embeddings, attention and inside the feed-forward.
+
+Writing: 256 tokens after a prompt of 4, one text and 16 at a time, greedily and sampled at temperature 1, against
+Hugging Face `generate` with its cache. Headwise also tokenizes the prompt and gives text; the peer gets and gives ids.
+
+Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
+alike. A peer's environment is made under --environments on first use; one that cannot be installed is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from environments import DEFAULT, NotInstalledError, environment
+from results import Result
+
+HERE = Path(__file__).parent
+ROWS, WARMUP, BATCHES = 32, 1, (1, 16)
+SIZES = {
+    "vocab": 10_000, "model_dim": 256, "num_heads": 8, "layers": 4, "ff_dim": 512, "max_length": 256, "dropout": 0.1,
+}  # fmt: skip
+# What Headwise needs to be told beside the sizes to be the same model.
+ARRANGEMENT = {
+    "norm": "pre", "activation": "gelu-tanh", "positions": "learned", "scale_embeddings": False,
+    "activation_dropout": 0.0,
+}  # fmt: skip
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    title: str
+    peer: str | None = None  # whose environment; None: that of this process
+    writes: bool = False
+
+
+CONTESTANTS = {
+    "headwise": Contestant("Headwise", writes=True),
+    "plain": Contestant("plain PyTorch GPT"),
+    "huggingface": Contestant("Hugging Face GPT-2", "huggingface", writes=True),
+    "xtransformers": Contestant("x-transformers", "xtransformers"),
+}
+
+
+def run(python: Path | str, name: str, request: Figures) -> Figures:
+    threads = str(request["threads"])
+    surroundings = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [str(python), str(HERE / "peers" / f"{name}_language.py")],
+        input=json.dumps(request), capture_output=True, text=True, check=False, env=surroundings,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    found: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def ask(arguments: argparse.Namespace, name: str, work: str, number: int) -> Figures:
+    room = SIZES["max_length"] if work == "training" else arguments.tokens + 8
+    sizes = {**SIZES, "max_length": room, **(ARRANGEMENT if name == "headwise" else {})}
+    return {
+        "work": work, "sizes": sizes, "rows": arguments.rows, "warmup": WARMUP, "steps": arguments.steps,
+        "round": number, "threads": arguments.threads, "batches": BATCHES, "tokens": arguments.tokens,
+    }  # fmt: skip
+
+
+def play(arguments: argparse.Namespace) -> tuple[dict[str, list[Figures]], dict[str, list[Figures]], dict[str, str]]:
+    """All rounds: training and writing of each contestant, and those left out with the reason."""
+    pythons: dict[str, Path | str] = {}
+    left_out: dict[str, str] = {}
+    for name in arguments.only:
+        peer = CONTESTANTS[name].peer
+        try:
+            pythons[name] = sys.executable if peer is None else environment(arguments.environments, peer)
+        except NotInstalledError as error:
+            left_out[name] = f"could not be installed ({error})"
+    trained: dict[str, list[Figures]] = {name: [] for name in pythons}
+    written: dict[str, list[Figures]] = {name: [] for name in pythons if CONTESTANTS[name].writes}
+    for number in range(arguments.rounds):
+        for work, results in (("training", trained), ("writing", written)):
+            for name in [name for name in results if name not in left_out]:
+                try:
+                    found = run(pythons[name], name, ask(arguments, name, work, number))
+                except RuntimeError as error:
+                    left_out[name] = f"failed ({error})"
+                    continue
+                results[name].append(found)
+                print(f"round {number + 1} {work:<9} {name:<14} {brief(found)}", file=sys.stderr, flush=True)
+    return trained, written, left_out
+
+
+def brief(found: Figures) -> str:
+    if "rates" in found:
+        return "  ".join(f"{setting}: {rate:,.0f}/s" for setting, rate in found["rates"].items())
+    return (
+        f"{found['tokens'] / found['seconds']:,.0f} tokens/s, first loss {found['losses'][0]:.2f}, {found['peak']} MB"
+    )
+
+
+def as_result(
+    arguments: argparse.Namespace,
+    trained: dict[str, list[Figures]],
+    written: dict[str, list[Figures]],
+    left_out: dict[str, str],
+) -> Result:
+    settings = {**SIZES, "rows": arguments.rows, "updates a round": arguments.steps, "tokens written": arguments.tokens}
+    result = Result("language_model", "Language models", settings, arguments.threads)
+    rates = {name: [f["tokens"] / f["seconds"] for f in rounds] for name, rounds in trained.items() if rounds}
+    peaks = {name: float(max(f["peak"] for f in rounds)) for name, rounds in trained.items() if rounds}
+    if "headwise" in rates:
+        result.add("training", "tokens/s", rates["headwise"], others(rates), headline=True)
+        result.add("training, most memory", "MB", peaks["headwise"], others(peaks), better="lower")
+    for rows in BATCHES:
+        for how in ("greedy", "sampled"):
+            found = {n: [f["rates"][f"{rows} {how}"] for f in rounds] for n, rounds in written.items() if rounds}
+            if "headwise" in found:
+                texts = "one text" if rows == 1 else f"{rows} texts at once"
+                result.add(
+                    f"writing, {texts}, {how}", "tokens/s", found["headwise"], others(found), headline=how == "sampled"
+                )
+    for name, reason in left_out.items():
+        result.leave_out(CONTESTANTS[name].title, reason)
+    return result
+
+
+def others(figures: dict[str, Any]) -> dict[str, Any]:
+    return {CONTESTANTS[name].title: figure for name, figure in figures.items() if name != "headwise"}
+
+
+def show(result: Result, trained: dict[str, list[Figures]]) -> None:
+    for row in result.rows:
+        peers = ", ".join(f"{name} {figure:,.0f}" for name, figure in row.peers.items())
+        ratio = "" if row.ratio is None else f"; {row.ratio:.2f} × {row.best_peer}"
+        print(f"{row.what}: Headwise {row.ours:,.0f} {row.unit}; {peers}{ratio}")
+    for name, rounds in trained.items():
+        if rounds:
+            first = statistics.mean(found["losses"][0] for found in rounds)
+            print(f"{CONTESTANTS[name].title}: {rounds[0]['parameters']:,} parameters, first loss {first:.2f}")
+    for name, reason in result.left_out.items():
+        print(f"{name}: left out: {reason}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=4, help="timed updates a round")
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of a training batch")
+    parser.add_argument("--tokens", type=int, default=256, help="tokens of each text")
+    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS), metavar="NAME")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--environments", type=Path, default=DEFAULT)
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
+    arguments = parser.parse_args()
+    trained, written, left_out = play(arguments)
+    result = as_result(arguments, trained, written, left_out)
+    show(result, trained)
+    if result.rows:
+        print(f"written to {result.save(arguments.json)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Headwise itself, run by benchmarks/language_model.py: updates as `train` has them, text as `generate` has it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from measure_language import BETAS, CLIP, EPSILON, FIRST_WORD, RATE, Step, Write, main
+
+from headwise.bundle.files import Bundle
+from headwise.config.schema import Tokenizer as TokenizerSettings
+from headwise.config.schema import Training
+from headwise.data.batch import LanguageBatch
+from headwise.decoding.generator import Generator
+from headwise.models.lm import LanguageModel
+from headwise.text.tokenizer import Tokenizer
+from headwise.training.machine import core_count, keep_memory, prepare_worker
+from headwise.training.optimizers import build_optimizer
+from headwise.training.step import Updater
+
+
+def build(request: dict) -> tuple[Step, torch.nn.Module]:
+    keep_memory()
+    prepare_worker()
+    model = LanguageModel(**request["sizes"]).train()
+    settings = Training(optimizer="adamw", betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
+    optimizer = build_optimizer(settings, model.parameters())
+    updater = Updater(model, optimizer, clip_norm=CLIP, workers=core_count(request["threads"]))
+
+    def step(ids: torch.Tensor) -> float:
+        batch = LanguageBatch.of(ids.numpy(), np.zeros(len(ids), dtype=np.int64), 0)
+        return updater(batch, RATE).loss
+
+    return step, model
+
+
+def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
+    """A whole generator: the prompt is tokenized and the answer is text."""
+    model = LanguageModel(**request["sizes"]).eval()
+    words = " ".join(f"word{number}" for number in range(request["sizes"]["vocab"] - FIRST_WORD))
+    tokenizer = Tokenizer.train([words], TokenizerSettings(kind="word", size=request["sizes"]["vocab"]))
+    assert tokenizer.size == request["sizes"]["vocab"]
+    generator = Generator(Bundle(None, "lm", model.architecture, (), {}, {}), tokenizer, model)
+
+    def write(rows: int, tokens: int, sample: bool) -> int:
+        texts = generator.generate(
+            "word1 word2 word3", samples=rows, max_tokens=tokens, temperature=1.0 if sample else 0.0, seed=1
+        )
+        return sum(len(text.ids) for text in texts)
+
+    return write, model
+
+
+if __name__ == "__main__":
+    main(build, prepare)

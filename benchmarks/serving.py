@@ -1,0 +1,186 @@
+"""The server against LibreTranslate's way of working on the same model, and against the bare engine.
+
+    python benchmarks/serving.py [--model RUN/model] [--source test.en] [--clients 1 16 64] [--seconds 5] [--rounds 3]
+
+Requests a second, and the 50th and 99th percentile of the time to an answer, at several numbers of clients that each
+ask for one sentence after the other on a connection that is kept. The peer is Flask behind waitress with one call of
+CTranslate2 a request, as LibreTranslate has it, on the same weights, tokenizers and beam. Servers take turns within a
+round, so that another load on the machine hits both alike; ratios are of the same round. All clients live in this
+process: it shares the cores with the server, in the same way for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from environments import DEFAULT, PACKAGES, NotInstalledError, environment
+from results import Better, Result
+
+HERE = Path(__file__).parent
+ADDRESS = re.compile(r"at http://127\.0\.0\.1:(\d+)")
+THREADS = 4  # LibreTranslate's default
+PEER = "LibreTranslate's way"
+
+
+@contextmanager
+def serving(command: list[str]) -> Iterator[int]:
+    """Starts a server, gives its port, and ends it."""
+    paths = os.pathsep.join([str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+    assert process.stderr is not None
+    said = []
+    try:
+        for line in process.stderr:
+            said.append(line)
+            if found := ADDRESS.search(line):
+                yield int(found[1])
+                return
+        sys.exit(f"a server did not start:\n{''.join(said)[-3000:]}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def load(port: int, lines: list[str], languages: list[str], clients: int, seconds: float) -> dict[str, float]:
+    """Clients ask without a pause for some time; answers of the first tenth are not counted."""
+    times: list[float] = []
+    begin = time.perf_counter() + seconds / 10
+    end = begin + seconds
+
+    async def client(number: int) -> None:
+        choose = random.Random(number)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while (asked := time.perf_counter()) < end:
+            question = {"q": choose.choice(lines), "source": languages[0], "target": languages[1]}
+            body = json.dumps(question).encode()
+            writer.write(
+                b"POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
+                + str(len(body)).encode() + b"\r\n\r\n" + body
+            )  # fmt: skip
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))
+            if " 200 " not in head.split("\r\n")[0] + " ":
+                sys.exit(f"a server answered {head.splitlines()[0]}")
+            if asked > begin:
+                times.append(time.perf_counter() - asked)
+        writer.close()
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+    ranked = sorted(times)
+    return {
+        "requests_a_second": round(len(times) / seconds, 1),
+        "p50_ms": round(1000 * statistics.median(ranked), 2),
+        "p99_ms": round(1000 * ranked[int(0.99 * (len(ranked) - 1))], 2),
+    }
+
+
+def bare(translator: Any, lines: list[str], seconds: float) -> float:
+    """Median milliseconds of a sentence in this process, text in to text out."""
+    choose, times = random.Random(0), []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        line, began = choose.choice(lines), time.perf_counter()
+        translator.translate([line], split_sentences=True)
+        times.append(time.perf_counter() - began)
+    return round(1000 * statistics.median(times), 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="headwise-demo/run/model")
+    parser.add_argument("--source", default="headwise-demo/corpus/test.en", help="sentences, one a line")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sentences", type=int, default=500)
+    parser.add_argument("--environments", type=Path, default=DEFAULT)
+    parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
+    arguments = parser.parse_args()
+
+    from headwise.workflows.export import kept_export
+    from headwise.workflows.translate import open_translator
+
+    opener = gzip.open if arguments.source.endswith(".gz") else open
+    with opener(arguments.source, "rt", encoding="utf-8") as stream:
+        lines = [line.strip() for line in stream if line.strip()][: arguments.sentences]
+    translator = open_translator(arguments.model, token_scores=False)
+    languages, beam = list(translator.bundle.languages), str(translator.options().beam)
+    export = str(kept_export(translator.bundle, translator.tokenizers, "int8"))
+    missing = ""
+    own = ["-m", "headwise", "serve", "--model", arguments.model, "--port", "0", "--quiet"]
+    servers = {"headwise": [sys.executable, *own]}
+    try:
+        python = str(environment(arguments.environments, "libretranslate"))
+        script = str(HERE / "peers" / "libretranslate_serving.py")
+        servers["libretranslate"] = [python, script, str(translator.bundle.path), export, beam, str(THREADS)]
+    except NotInstalledError as error:
+        print(f"{PEER} is left out: {error}", file=sys.stderr)
+        missing = str(error)
+    rounds: list[dict[str, Any]] = []
+    for number in range(arguments.rounds):
+        found: dict[str, Any] = {"bare_p50_ms": bare(translator, lines, arguments.seconds)}
+        for name, command in servers.items():
+            with serving(command) as port:
+                found[name] = {
+                    clients: asyncio.run(load(port, lines, languages, clients, arguments.seconds))
+                    for clients in arguments.clients
+                }
+        rounds.append(found)
+        print(json.dumps({"round": number, **found}), flush=True)
+    as_result(rounds, arguments, int(beam), missing).save(arguments.json)
+
+
+def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam: int, missing: str) -> Result:
+    """Every figure a round; ratios are taken within rounds."""
+    settings = {
+        "model": arguments.model, "beam": beam, "seconds": arguments.seconds, "rounds": arguments.rounds,
+        "peer": f"Flask {version_of('flask')} behind waitress, {THREADS} threads",
+    }  # fmt: skip
+    result = Result("serving", "Serving", settings, threads=len(os.sched_getaffinity(0)))
+    measures: tuple[tuple[str, str, str, Better], ...] = (
+        ("requests_a_second", "requests", "requests/s", "higher"),
+        ("p50_ms", "50th percentile", "ms", "lower"),
+        ("p99_ms", "99th percentile", "ms", "lower"),
+    )
+    for count in arguments.clients:
+        for key, what, unit, better in measures:
+            ours = [found["headwise"][count][key] for found in rounds]
+            peers = {} if missing else {PEER: [found["libretranslate"][count][key] for found in rounds]}
+            headline = count == 16 and key == "requests_a_second"
+            what = f"{what}, {count} client{'s' if count > 1 else ''}"
+            result.add(what, unit, ours=ours, peers=peers, better=better, headline=headline)
+    if 1 in arguments.clients:
+        ours = [found["headwise"][1]["p50_ms"] for found in rounds]
+        alone = [found["bare_p50_ms"] for found in rounds]
+        beyond = statistics.median(a - b for a, b in zip(ours, alone, strict=True))
+        note = f"a request takes {beyond:.2f} ms longer than the engine alone"
+        what = "50th percentile, 1 client, against the bare engine"
+        result.add(what, "ms", ours=ours, peers={"the engine in one's own process": alone}, better="lower", note=note)
+    if missing:
+        result.leave_out(PEER, missing)
+    return result
+
+
+def version_of(package: str) -> str:
+    pinned = next(name for name in PACKAGES["libretranslate"] if name.startswith(package))
+    return pinned.partition("==")[2]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Fills docs/results.md: the figures from the cards of the shipped models, the outputs from the models themselves.
+
+    python docs/make_results.py
+
+No number on that page is typed by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headwise.bundle.files import open_bundle
+from headwise.workflows.models import ShippedModel, ShippedScore, shipped_models
+
+PAGE = Path(__file__).with_name("results.md")
+NONE = "No model ships with this version."
+# Of the kind that each model is for, and last one that is not.
+SENTENCES = {
+    "multi30k-en-de": (
+        "A man is riding a bicycle.",
+        "Two children are playing with a ball in the park.",
+        "An old woman in a blue coat is waiting for the train.",
+        "The government will raise taxes on electricity next year.",
+    ),
+    "multi30k-de-en": (
+        "Ein Mann fährt Fahrrad.",
+        "Zwei Kinder spielen im Park mit einem Ball.",
+        "Ein Hund springt über einen umgestürzten Baum.",
+        "Die Regierung erhöht nächstes Jahr die Steuern auf Strom.",
+    ),
+    "tatoeba-zh-en": ("我喜欢音乐。", "你明天有空吗？", "他昨天没有去学校。", "政府明年将提高电力税。"),
+    "tatoeba-en-zh": (
+        "I like music.",
+        "Are you free tomorrow?",
+        "He did not go to school yesterday.",
+        "The government will raise taxes on electricity next year.",
+    ),
+}
+
+
+def scores_table(models: Iterable[ShippedModel]) -> str:
+    head = (
+        "model", "test set", "BLEU", "chrF2", "BLEU, int8", "BLEU on validation", "parameters", "updates", "minutes",
+        "tokens/s",
+    )  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for model in models:
+        card = open_bundle(model.path, verify=False).card
+        test = next(score.test for score in model.scores if score.test != "val")
+        cells = [model.name, test, *_cells(model, test), *_training(card)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else NONE
+
+
+def _cells(model: ShippedModel, test: str) -> list[str]:
+    wanted = (
+        (test, "BLEU", "float16"),
+        (test, "chrF2", "float16"),
+        (test, "BLEU", "int8"),
+        ("val", "BLEU", "float16"),
+    )
+    return [_value(model, *which) for which in wanted]
+
+
+def _value(model: ShippedModel, test: str, metric: str, engine: str) -> str:
+    found = [s for s in model.scores if (s.test, s.metric, s.engine) == (test, metric, engine)]
+    return f"{found[0].value:.2f}" if found else "–"
+
+
+def _training(card: dict[str, Any]) -> list[str]:
+    training = card["training"]
+    speed = training["tokens_a_second"]
+    return [
+        f"{card['parameters']:,}",
+        f"{training['updates']:,}",
+        f"{training['minutes']:g}",
+        "–" if speed is None else f"{speed:,}",
+    ]
+
+
+def signatures(models: Iterable[ShippedModel]) -> str:
+    seen: dict[tuple[str, str], list[str]] = {}
+    for model in models:
+        for score in model.scores:
+            names = seen.setdefault((score.metric, score.signature), [])
+            if model.target not in names:
+                names.append(model.target)
+    lines = [f"- {metric} into {', '.join(names)}: `{signature}`" for (metric, signature), names in seen.items()]
+    return "\n".join(lines) or NONE
+
+
+def stored_table(models: Iterable[ShippedModel]) -> str:
+    lines = [
+        "| model | size, MB | validation sentences | the same with float16 weights | the same with int8 |",
+        "|---|---|---|---|---|",
+    ]
+    for model in models:
+        stored = open_bundle(model.path, verify=False).card["stored"]
+        figures = [f"{stored[name]:,}" for name in ("sentences", "same_float16", "same_int8")]
+        lines.append(f"| {model.name} | {model.size / 1e6:.2f} | {' | '.join(figures)} |")
+    return "\n".join(lines) if len(lines) > 2 else NONE
+
+
+def outputs(models: Iterable[ShippedModel]) -> str:
+    from headwise.workflows.translate import open_translator
+
+    parts = []
+    for model in models:
+        sentences = SENTENCES[model.name]
+        translations = open_translator(model.path, token_scores=False).translate(sentences)
+        rows = [f"| {a} | {b.text} |" for a, b in zip(sentences, translations, strict=True)]
+        parts.append("\n".join([f"| {model.source} | {model.target} |", "|---|---|", *rows]))
+    return "\n\n".join(parts) or NONE
+
+
+def fill(page: str, parts: dict[str, str]) -> str:
+    for name, text in parts.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
+        assert pattern.search(page), f"{PAGE} has no place for {name}"
+        page = pattern.sub(lambda _, t=text, s=start, e=end: f"{s}\n\n{t}\n\n{e}", page)
+    return page
+
+
+def figures(models: list[ShippedModel]) -> dict[str, str]:
+    """What comes from the cards, and so is the same on every machine."""
+    return {"scores": scores_table(models), "signatures": signatures(models), "stored": stored_table(models)}
+
+
+def score_lines(scores: Iterable[ShippedScore]) -> list[str]:
+    return [f"{score.test} {score.engine} {score.metric} {score.value:.2f}" for score in scores]
+
+
+def main() -> None:
+    models = shipped_models()
+    page = fill(PAGE.read_text(encoding="utf-8"), {**figures(models), "outputs": outputs(models)})
+    PAGE.write_text(page, encoding="utf-8")
+    for model in models:
+        print(model.name, *score_lines(model.scores), sep="\n    ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""`headwise serve`: models behind HTTP, and a page for people."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from headwise.errors import UsageError
+
+
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="[NAME=]DIR",
+            help="Model directory; may be repeated. [default: those that came with Headwise]",
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; another than this machine's own needs a key.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free one and tells it.")
+    ] = 8000,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--api-key",
+            envvar="HEADWISE_API_KEY",
+            help="Key that requests must bring; may be repeated. Others on this machine can see it; prefer a file.",
+            show_envvar=True,
+        ),
+    ] = None,
+    api_key_file: Annotated[
+        Path | None, typer.Option("--api-key-file", help="File of keys, one a line, that only you may read.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Name by which clients or a proxy call this server; may be repeated."
+        ),
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", help="Folder of training runs, or one run, for the page to show.")
+    ] = None,
+    engine: Annotated[
+        Literal["auto", "torch", "ctranslate2"],
+        typer.Option("--engine", help="For translation; see headwise translate."),
+    ] = "auto",
+    precision: Annotated[
+        Literal["int8", "float32"], typer.Option("--precision", help="Of the ctranslate2 engine.")
+    ] = "int8",
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds until a request is given up.")] = 60.0,
+    queue: Annotated[
+        int, typer.Option("--queue", min=1, help="Requests that may wait for a model; more are answered 429.")
+    ] = 128,
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, max=64, help="Texts that a language model writes at the same time.")
+    ] = 4,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="Seconds that a shutdown waits for accepted requests.")
+    ] = 20.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each request.")] = False,
+) -> None:
+    """Serve models over HTTP, with a page to use them in the browser.
+
+    Listens on this machine only, unless told otherwise. Requests that arrive together are decoded together; none
+    changes another's answer. SIGTERM or Ctrl-C finishes what was accepted. Neither texts nor keys are logged.
+
+    LibreTranslate's clients (`/translate`, `/languages`, `/detect`) and OpenAI's (`/v1/completions`) work unchanged;
+    `/openapi.json` describes everything, `/health/ready` and `/metrics` are for those who watch it.
+
+    Examples:
+
+    - `headwise serve --model run/model` and open http://127.0.0.1:8000
+    - `headwise serve --model en-de=runs/a/model --model story=runs/b/model --runs runs`
+    - `headwise serve --host 0.0.0.0 --allow-host mt.example.org --api-key-file keys.txt`
+    - `curl -d q="A dog." -d source=en -d target=de http://127.0.0.1:8000/translate`
+    """
+    from headwise.serving.keys import check_doors
+    from headwise.serving.limits import Limits
+
+    doors = check_doors(host, api_key or (), api_key_file, allow_host or ())
+    if runs is not None and not runs.is_dir():
+        raise UsageError(f"--runs {runs}: there is no such folder")
+    from headwise.serving.app import Service
+    from headwise.serving.server import listen
+    from headwise.serving.server import run as run_server
+    from headwise.workflows.serve import open_models
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("headwise.access").setLevel(logging.WARNING if quiet else logging.INFO)
+    for noisy in ("uvicorn.error", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    with listen(host, port) as listening:  # before the models are opened: a port that is taken is told at once
+        served = open_models(model or (), engine, precision, tell=lambda line: print(line, file=sys.stderr))
+        service = Service(served, doors, Limits(queue=queue, slots=slots, timeout=timeout, grace=grace), runs)
+        address, number = listening.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        print(f"Headwise is at http://{shown}:{number} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        run_server(service, listening)

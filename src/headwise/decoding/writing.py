@@ -1,0 +1,111 @@
+"""A text while a language model writes it: tokens come one by one, and the text is made when somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from headwise.decoding.options import Sampling
+from headwise.errors import UsageError
+from headwise.text.tokenizer import EOS, Tokenizer
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a model wrote after a prompt."""
+
+    text: str  # without the prompt and without the stop string
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    stopped: Literal["length", "stop"]
+
+
+class Writing:
+    """One sample. An end of sentence, which ends every line in training, is a line break."""
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stops: Sequence[str], max_tokens: int) -> None:
+        """`prompt` begins with an end of sentence: its last line may end within a word, which the text goes on from."""
+        self.tokenizer, self.stops, self.max_tokens = tokenizer, stops, max_tokens
+        self.ids: list[int] = []
+        self.log_probs: list[float] = []
+        self.stopped = False
+        self._line = list(prompt[len(prompt) - list(prompt)[::-1].index(EOS) :])  # tokens since the last line break
+        self._skipped = len(tokenizer.decode(self._line))  # characters of that line which are the prompt's
+        self._lines = ""  # text of the lines before
+        self._text = ""
+        self._seen = 0  # ids that are in the text
+
+    def add(self, token: int, log_prob: float) -> None:
+        self.ids.append(token)
+        self.log_probs.append(log_prob)
+        if self.stops:
+            self._find_stop()
+
+    @property
+    def done(self) -> bool:
+        return self.stopped or len(self.ids) >= self.max_tokens
+
+    @property
+    def text(self) -> str:
+        """All of it, without the prompt and without the stop string."""
+        if self._seen < len(self.ids):
+            *ended, self._line = _cut_lines([*self._line, *self.ids[self._seen :]])
+            for line in ended:
+                self._lines += self._decode(line) + "\n"
+                self._skipped = 0
+            self._text = self._lines + self._decode(self._line)
+            self._seen = len(self.ids)
+        return self._text
+
+    @property
+    def sure(self) -> int:
+        """Characters of the text that no later token can change."""
+        if self.done:
+            return len(self.text)
+        # The end may still become part of a stop string, or of a character that has not all of its bytes.
+        return max(0, len(self.text.rstrip("\ufffd")) - max((len(stop) - 1 for stop in self.stops), default=0))
+
+    @property
+    def generation(self) -> Generation:
+        return Generation(self.text, tuple(self.ids), tuple(self.log_probs), "stop" if self.stopped else "length")
+
+    def _decode(self, line: Sequence[int]) -> str:
+        return self.tokenizer.decode(line)[self._skipped :]
+
+    def _find_stop(self) -> None:
+        ends = [place for stop in self.stops if (place := self.text.find(stop)) >= 0]
+        if ends:
+            self._text, self.stopped = self.text[: min(ends)], True
+
+
+def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """What a model reads: an end of sentence before everything and for each line break."""
+    ids = [EOS]
+    for number, line in enumerate(prompt.split("\n")):
+        ids += ([EOS] if number else []) + tokenizer.encode(line)
+    return ids
+
+
+def read_stops(stop: str | Sequence[str]) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    if "" in stops:
+        raise UsageError("a stop string must not be empty")
+    return stops
+
+
+def read_sampling(settings: Mapping[str, Any]) -> Sampling:
+    try:
+        return Sampling(**settings)
+    except TypeError as error:
+        raise UsageError(f"no such option: {error}") from error
+
+
+def _cut_lines(ids: Sequence[int]) -> list[list[int]]:
+    lines: list[list[int]] = [[]]
+    for token in ids:
+        if token == EOS:
+            lines.append([])
+        else:
+            lines[-1].append(token)
+    return lines

@@ -1,0 +1,51 @@
+"""Names of languages, and which of a few a text is in as far as its script tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from headwise.text.scripts import SCRIPTS, scripts_of
+
+NAMES = {
+    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish",
+    "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian",
+    "fa": "Persian", "fi": "Finnish", "fr": "French", "ga": "Irish", "he": "Hebrew", "hi": "Hindi",
+    "hr": "Croatian", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean",
+    "la": "Latin", "lt": "Lithuanian", "lv": "Latvian", "nb": "Norwegian", "nl": "Dutch", "no": "Norwegian",
+    "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian",
+    "sr": "Serbian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
+    "vi": "Vietnamese", "yue": "Cantonese", "zh": "Chinese",
+}  # fmt: skip
+
+
+def name_of(code: str) -> str:
+    return NAMES.get(code.replace("_", "-").split("-")[0].lower(), code)
+
+
+def by_script(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
+    """Languages and how much of the text's letters are of their script, 0 to 100, most first.
+
+    Where two of the languages share a script nothing can be told between them: then the list is empty.
+    """
+    scripts = {language: scripts_of(language) for language in languages}
+    used = [script for own in scripts.values() for script in own]
+    if len(scripts) > 1 and (not all(scripts.values()) or len(used) != len(set(used))):
+        return []
+    counts = _letters(text)
+    letters = sum(counts.values())
+    shares = {
+        language: 100.0 * sum(counts.get(script, 0) for script in own) / letters if letters else 0.0
+        for language, own in scripts.items()
+    }
+    return sorted(shares.items(), key=lambda pair: -pair[1])
+
+
+def _letters(text: str) -> dict[str, int]:
+    return {name: sum(map(len, re.findall(_pattern(name), text))) for name in SCRIPTS}
+
+
+@cache
+def _pattern(script: str) -> str:
+    return f"[{SCRIPTS[script]}]+"

@@ -1,0 +1,104 @@
+// The attention picture of what was translated or generated: the page of `headwise look`, in a frame that may run its
+// own script and nothing else. It inherits this page's policy, which names that one script by its hash.
+import { isAbort, postForText } from "./api.js";
+import { byId, emptyState, fillSelect, make, show } from "./dom.js";
+import { onLanguage, t } from "./language.js";
+
+const SHOWN = 70; // characters of a sentence in the picker
+
+export function startLook({ sources, onEmpty }) {
+  const view = new LookView(sources, onEmpty);
+  return { shown: () => view.shown() };
+}
+
+class LookView {
+  constructor(sources, onEmpty) {
+    this.sources = sources;
+    this.items = [];
+    this.html = null;
+    this.drawn = ""; // what the picture is of
+    this.running = null;
+    byId("look-what").addEventListener("change", () => this._draw());
+    byId("look-save").addEventListener("click", () => this._save());
+    byId("look-full").addEventListener("click", () => byId("look-place").firstElementChild?.requestFullscreen?.());
+    document.addEventListener("theme", () => this._frame());
+    onLanguage(() => {
+      const empty = emptyState(t("look.none.title"), t("look.none"));
+      empty.append(make("button", { type: "button", class: "primary", onclick: onEmpty }, t("look.go")));
+      byId("look-empty").replaceChildren(empty);
+      if (!byId("look").hidden) this.shown();
+    });
+  }
+
+  shown() {
+    this.items = this.sources();
+    show(byId("look-empty"), !this.items.length);
+    show(byId("look-work"), this.items.length > 0);
+    if (!this.items.length) return;
+    const options = this.items.map(({ text, generated }, place) => {
+      const line = shorten(text);
+      return [String(place), generated ? t("look.generated", { text: line }) : line];
+    });
+    fillSelect(byId("look-what"), options);
+    this._draw();
+  }
+
+  async _draw() {
+    const { text, target, model } = this.items[Number(byId("look-what").value)];
+    const body = { text, ...(target === undefined ? {} : { target }), ...(model ? { model } : {}) };
+    const asked = JSON.stringify(body);
+    if (asked === this.drawn) return;
+    this.running?.abort();
+    const controller = new AbortController();
+    this.running = controller;
+    this.drawn = asked;
+    this._state(t("look.running"), "", true);
+    try {
+      this.html = await postForText("look", body, controller.signal);
+      this._frame();
+      this._state(t("look.ready"), "", false);
+    } catch (problem) {
+      if (isAbort(problem)) return;
+      this.drawn = "";
+      this.html = null;
+      byId("look-place").replaceChildren();
+      this._state("", problem.message, false);
+    }
+  }
+
+  _frame() {
+    if (this.html === null) return;
+    const theme = document.documentElement.dataset.theme;
+    // The picture is the file that `headwise look` writes; all that is added is the theme that was chosen here.
+    const html = theme ? this.html.replace("<html ", `<html data-theme="${theme}" `) : this.html;
+    const frame = make("iframe", {
+      sandbox: "allow-scripts",
+      allow: "fullscreen",
+      title: t("look.frame"),
+      referrerpolicy: "no-referrer",
+    });
+    frame.srcdoc = html;
+    byId("look-place").replaceChildren(frame);
+  }
+
+  _state(status, problem, busy) {
+    byId("look-status").textContent = status;
+    byId("look-status").classList.toggle("unseen", !busy); // a picture that is there is seen to be there
+    byId("look-problem").textContent = problem;
+    byId("look-card").classList.toggle("busy", busy);
+    show(byId("look-card"), busy || this.html !== null);
+    byId("look-save").disabled = byId("look-full").disabled = this.html === null;
+  }
+
+  _save() {
+    const url = URL.createObjectURL(new Blob([this.html], { type: "text/html" }));
+    make("a", { href: url, download: "attention.html" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  }
+}
+
+function shorten(text) {
+  const line = text.replace(/\s+/g, " ").trim();
+  const characters = [...line];
+  return characters.length <= SHOWN ? line : `${characters.slice(0, SHOWN - 1).join("")}…`;
+}

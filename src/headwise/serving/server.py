@@ -1,0 +1,170 @@
+"""The process: listening, connections that dawdle, and the end.
+
+On SIGTERM or Ctrl-C nothing new is accepted, what was accepted is finished within a grace time, and the rest is refused
+with a 503. A second signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from headwise.errors import UsageError
+from headwise.serving.app import Service
+from headwise.serving.limits import MAX_HEADERS
+
+LINGER = 0.5  # seconds in which connections that are kept alive learn that the server is going
+IDLE = 30  # seconds for which a connection without requests is kept
+log = logging.getLogger("headwise.server")
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that must send the head of its request within a time and a size, as one of not too many."""
+
+    limits: Any  # set by `run`, for all connections
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._head = 0
+        self._timer = None
+        if len(self.connections) > self.limits.connections:
+            transport.write(
+                b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            )
+            transport.close()
+            return
+        self._timer = self.loop.call_later(self.limits.arrival, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._head += len(data)
+        super().data_received(data)
+        if self._head > MAX_HEADERS and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.limits.arrival, self._too_slow)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        super().on_message_complete()
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Server(uvicorn.Server):
+    """uvicorn with an end of its own."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal that was obeyed is not raised again: the exit code of an orderly end is 0."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish or refuse what was accepted, then let go of the connections."""
+        guard, grace = self.service.guard, self.service.limits.grace
+        began = time.monotonic()
+        guard.draining = True
+        log.info("shutting down: finishing %d requests", guard.in_flight)
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
+            listening.close()
+        while self.server_state.connections:
+            waited = time.monotonic() - began
+            if waited > grace or (not guard.in_flight and waited > LINGER):
+                break
+            await asyncio.sleep(0.02)
+        unfinished = guard.in_flight
+        self.service.refuse_all()
+        if unfinished:
+            log.info("the grace time is over: refused %d requests", unfinished)
+            for _ in range(50):  # a second to tell them
+                if not guard.in_flight:
+                    break
+                await asyncio.sleep(0.02)
+        await super().shutdown(sockets)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or one line about why not."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # The protocol is named because asyncio sends without delay (TCP_NODELAY) only where it is: 40 ms a request.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --port or --host") from None
+    return listening
+
+
+def run(service: Service, listening: socket.socket) -> None:
+    """Serves until a signal ends it."""
+    # Threads of engines hold Python's lock for moments only; the loop should not wait its turn for longer than one.
+    sys.setswitchinterval(0.001)
+    connection = type("LimitedConnection", (Connection,), {"limits": service.limits})
+    config = uvicorn.Config(
+        service,
+        http=connection,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=2,
+    )
+    Server(config, service).run(sockets=[listening])

@@ -1,0 +1,109 @@
+"""The models that come with Headwise: what they are, and which one is meant by a pair of languages. Needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.bundle.files import CARD, CONFIG, read_json
+from headwise.bundle.shipped import locate, shipped_directories
+from headwise.errors import ModelError, UsageError
+
+HOW_TO_GET_ONE = "train one (headwise train RECIPE) or bring a model directory along, and name it with --model DIR"
+
+
+@dataclass(frozen=True)
+class ShippedScore:
+    """One figure of a card, with what makes it comparable."""
+
+    test: str  # the test set
+    metric: str
+    value: float
+    signature: str
+    engine: str  # int8: the fast engine, as translate has it; float16: torch with the stored weights
+
+
+@dataclass(frozen=True)
+class ShippedModel:
+    """What can be said of a shipped model without opening its weights."""
+
+    name: str
+    path: Path
+    source: str  # language codes
+    target: str
+    size: int  # bytes, the fast engine's form included
+    good_for: str
+    scores: tuple[ShippedScore, ...]
+
+    @property
+    def languages(self) -> str:
+        return f"{self.source} → {self.target}"
+
+    @property
+    def bleu(self) -> ShippedScore | None:
+        """What `translate` reaches on the test set; a validation score would flatter: the model was chosen by it."""
+        return next((s for s in self.scores if (s.metric, s.engine) == ("BLEU", "int8") and s.test != "val"), None)
+
+
+def shipped_models() -> list[ShippedModel]:
+    """All of them, in the order of their names. None, in an installation from which they were left out."""
+    return [_describe(name, path) for name, path in shipped_directories().items()]
+
+
+def find_model(source: str = "", target: str = "") -> Path:
+    """The shipped model of a language pair. One side may be left open where the other one leaves a single choice."""
+    models = shipped_models()
+    found = [m for m in models if _same(source, m.source) and _same(target, m.target)]
+    if len({model.languages for model in found}) == 1:
+        return found[0].path
+    if found:
+        option, codes = ("--from", [m.source for m in found]) if target else ("--to", [m.target for m in found])
+        choices = " or ".join(f"{option} {code}" for code in dict.fromkeys(codes))
+        given = f"to {target}" if target else f"from {source}"
+        raise UsageError(f"more than one model translates {given}: add {choices}")
+    pair = " ".join(part for part in (f"from {source}" if source else "", f"to {target}" if target else "") if part)
+    if not models:
+        raise UsageError(f"no model came with this installation of Headwise; {HOW_TO_GET_ONE}")
+    there = ", ".join(model.languages for model in models)
+    raise UsageError(f"no model that came with Headwise translates {pair}; there are {there}; {HOW_TO_GET_ONE}")
+
+
+def choose_model(model: str = "", source: str = "", target: str = "") -> Path:
+    """What --model, --from and --to mean together: a directory, a shipped model's name, or a pair of languages."""
+    if model and (source or target):
+        raise UsageError("give --model, or --from and --to, not both: a model knows its languages")
+    if model:
+        return locate(model)
+    if source or target:
+        return find_model(source, target)
+    languages = ", ".join(sorted({shipped.target for shipped in shipped_models()}))
+    remedy = f"--to LANGUAGE ({languages}) for one that came with Headwise, or --model DIR, such as RUN/model"
+    raise UsageError(f"no model: give {remedy if languages else '--model DIR, such as RUN/model'}")
+
+
+def _same(asked: str, code: str) -> bool:
+    """'' asks for any; zh-CN and ZH are zh."""
+    return not asked or _base(asked) == _base(code)
+
+
+def _base(code: str) -> str:
+    return code.replace("_", "-").split("-")[0].lower()
+
+
+def _describe(name: str, path: Path) -> ShippedModel:
+    config, card = read_json(path / CONFIG), read_json(path / CARD)
+    about = card.get("about")
+    try:
+        source, target = map(str, config["languages"])
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(f"{path / CONFIG} is damaged: it names no pair of languages; install Headwise again") from None
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    good_for = str(about.get("good_for", "")) if isinstance(about, dict) else ""
+    return ShippedModel(name, path, source, target, size, good_for, tuple(card_scores(card)))
+
+
+def card_scores(card: dict[str, Any]) -> list[ShippedScore]:
+    """The test scores that a card has; cards of models that were not made to be shipped have none."""
+    found = card.get("scores")
+    return [ShippedScore(**score) for score in found] if isinstance(found, list) else []

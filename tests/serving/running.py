@@ -1,0 +1,152 @@
+"""A real server process on loopback, and the smallest clients that can talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ADDRESS = re.compile(r"Headwise is at http://127\.0\.0\.1:(\d+)")
+KEY = "a-key-that-nobody-guesses"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Running:
+    """A server and its port."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.log: list[str] = []
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.log.append(line)
+            if found := ADDRESS.search(line):
+                self.port = int(found[1])
+                break
+        else:
+            raise AssertionError(f"the server did not start: {''.join(self.log)}")
+        # A pipe that nobody reads fills up, and then its writer waits.
+        self._reader = threading.Thread(target=self.log.extend, args=(process.stderr,), daemon=True)
+        self._reader.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, timeout: float = 120
+    ) -> Answer:
+        """One request on a connection of its own. A body that is no bytes is sent as JSON."""
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body, sent)
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+
+    def translate(self, text: str | list[str], **more: Any) -> Answer:
+        return self.ask("POST", "/translate", {"q": text, "source": "en", "target": "de", **more})
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric over all labels that are not given."""
+        total = 0.0
+        for line in self.ask("GET", "/metrics").body.decode().splitlines():
+            if re.match(rf"{name}(\{{| )", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
+                total += float(line.rsplit(" ", 1)[1])
+        return total
+
+    def memory(self) -> int:
+        """Bytes that the process holds."""
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def imported(self, name: str) -> bool:
+        """Whether a shared library of that name is loaded."""
+        return name in Path(f"/proc/{self.process.pid}/maps").read_text()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.end()
+
+    def end(self) -> int:
+        code = self.process.wait(timeout=60)
+        self._reader.join()
+        return code
+
+
+@contextmanager
+def serving(*arguments: object, script: Path | None = None) -> Iterator[Running]:
+    """`headwise serve`, or a script in its place, on a free port."""
+    start = [str(script)] if script is not None else ["-m", "headwise", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, *start, *map(str, arguments)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    try:
+        yield Running(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+class Client:
+    """A connection that is kept alive, for hundreds of clients in one event loop."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.reader: asyncio.StreamReader | None = None
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def post(self, path: str, body: Any) -> tuple[int, Any]:
+        """Status and answer; ConnectionError where the server took no connection or closed it without a word."""
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        assert self.reader is not None
+        content = json.dumps(body).encode()
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        self.writer.write(head.encode() + content)
+        try:
+            lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        except asyncio.IncompleteReadError as error:
+            self.close()
+            raise ConnectionResetError("closed without an answer") from error
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+        answer = await self.reader.readexactly(int(headers["content-length"]))
+        if headers.get("connection") == "close":
+            self.close()
+        return int(lines[0].split()[1]), json.loads(answer)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        self.reader = self.writer = None

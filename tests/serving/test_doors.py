@@ -1,0 +1,155 @@
+"""Who gets in: names, origins, keys, sizes, and clients that dawdle."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from running import KEY, Running, serving
+
+HERE = {"source": "en", "target": "de", "q": "red dog"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+HOSTS = [
+    ("127.0.0.1:{port}", True), ("localhost:{port}", True), ("LOCALHOST:{port}", True), ("[::1]:{port}", True),
+    ("localhost", True), ("evil.example", False), ("evil.example:{port}", False), ("127.0.0.1.evil.example", False),
+    ("localhost.evil.example:{port}", False), ("user@localhost", False), ("", False), ("10.0.0.1:{port}", False),
+    ("localhost:port", False), ("localhost/x", False), ("127.0.0.2:{port}", False),
+]  # fmt: skip
+# What a browser says about where a request comes from, and whether it is this server's own page.
+ORIGINS = [
+    ({}, True),
+    ({"Origin": "http://{host}"}, True),
+    ({"Origin": "https://{host}"}, True),  # a proxy that speaks TLS is in between
+    ({"Origin": "http://{host}", "Sec-Fetch-Site": "same-origin"}, True),
+    ({"Sec-Fetch-Site": "none"}, True),
+    ({"Origin": "null"}, False),
+    ({"Origin": ""}, False),
+    ({"Origin": "http://evil.example"}, False),
+    ({"Origin": "http://localhost:1"}, False),
+    ({"Origin": "http://{host}.evil.example"}, False),
+    ({"Origin": "http://{host}@evil.example"}, False),
+    ({"Origin": "file://"}, False),
+    ({"Origin": "chrome-extension://abc"}, False),
+    ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, False),
+    ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, False),
+    ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, False),
+]
+METHODS = [
+    ("GET", "/models"),
+    ("HEAD", "/models"),
+    ("POST", "/translate"),
+    ("POST", "/generate"),
+    ("OPTIONS", "/translate"),
+]
+
+
+def test_nothing_cross_site_gets_through(server: Running) -> None:
+    """Every Host with every Origin and every method."""
+    wrong = []
+    for template, known in HOSTS:
+        host = template.format(port=server.port)
+        for origin, own in ORIGINS:
+            headers = {"Host": host, **{name: value.format(host=host) for name, value in origin.items()}}
+            for method, path in METHODS:
+                body = {"q": "", "source": "en", "target": "de"} if path == "/translate" else {"max_tokens": 1}
+                answer = server.ask(method, path, body if method == "POST" else None, headers)
+                let_in = answer.status != 403
+                if let_in != (known and own) or "access-control-allow-origin" in answer.headers:
+                    wrong.append((host, origin, method, path, answer.status))
+    assert wrong == []
+
+
+def test_a_form_on_another_site_is_refused(server: Running) -> None:
+    """Browsers send these without asking first."""
+    for kind in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"):
+        headers = {"Content-Type": kind, "Origin": "https://evil.example"}
+        assert server.ask("POST", "/translate", b"q=red&source=en&target=de", headers).status == 403
+
+
+def test_a_link_on_another_site_may_lead_to_the_page(server: Running) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert server.ask("GET", "/", headers=headers).status == 200
+    assert server.ask("POST", "/translate", HERE, headers).status == 403
+
+
+def test_the_page_has_a_strict_policy(server: Running) -> None:
+    headers = server.ask("GET", "/").headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert not any(loose in policy for loose in ("unsafe", "*", "http:", "https:", "eval"))
+    for part in ("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "connect-src 'self'"):
+        assert part in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "frame-ancestors 'none'" in server.ask("GET", "/models").headers["content-security-policy"]
+
+
+def test_keys_open_what_needs_one_and_never_appear_in_the_log(word_model: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"# mine\n{KEY}\nanother-key-of-somebody\n")
+    keys.chmod(0o600)
+    with serving("--model", word_model, "--api-key-file", keys, "--host", "127.0.0.1") as running:
+        for headers in ({}, {"X-API-Key": KEY[:-1]}, {"Authorization": f"Basic {KEY}"}, {"Authorization": "Bearer "}):
+            for method, path in (("GET", "/models"), ("POST", "/generate"), ("GET", "/metrics"), ("GET", "/v1/models")):
+                assert running.ask(method, path, headers=headers).status == 401
+            assert running.ask("POST", "/translate", HERE, headers).status == 401
+        for headers in (
+            {"X-API-Key": KEY},
+            {"Authorization": f"Bearer {KEY}"},
+            {"Authorization": "bearer another-key-of-somebody"},
+        ):
+            assert running.ask("GET", "/models", headers=headers).status == 200
+            assert running.ask("POST", "/translate", HERE, headers).json == {"translatedText": "rot Hund"}
+        assert running.ask("POST", "/translate", {**HERE, "api_key": KEY}).status == 200
+        for path in ("/", "/health/live", "/health/ready", "/languages", "/frontend/settings"):
+            assert running.ask("GET", path).status == 200
+        assert running.ask("GET", "/frontend/settings").json["keyRequired"] is True
+        assert running.ask("GET", f"/nowhere/{KEY}?key={KEY}").status == 401
+        assert running.stop() == 0
+        log = "".join(running.log)
+        assert "POST /translate 200" in log
+        assert KEY not in log
+        assert "red" not in log
+        assert "Hund" not in log
+
+
+def test_a_body_is_counted_while_it_comes(server: Running) -> None:
+    assert server.ask("POST", "/translate", b"x" * 300_000, {"Content-Type": "application/json"}).status == 413
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+        raw.sendall(_head(server, "Transfer-Encoding: chunked"))
+        answer = b""
+        try:
+            for _ in range(40):
+                raw.sendall(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it has stopped listening
+        try:
+            answer = raw.recv(100)
+        except ConnectionResetError:
+            return
+        assert b" 413 " in answer
+
+
+def test_a_length_that_is_no_length_is_refused(server: Running) -> None:
+    for length in (b"-1", b"99999999999999999999999", b"1e3", b"0x10"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+            raw.sendall(_head(server, f"Content-Length: {length.decode()}"))
+            assert raw.recv(20).split()[1] in (b"400", b"413")
+
+
+def test_a_head_without_end_is_refused(server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+        try:
+            for _ in range(100):
+                raw.sendall(b"a" * 1000)
+            assert raw.recv(20).startswith(b"HTTP/1.1 400")
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert server.ask("GET", "/health/live").status == 200
+
+
+def _head(server: Running, line: str) -> bytes:
+    return (
+        f"POST /translate HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n{line}\r\n\r\n"
+    ).encode()

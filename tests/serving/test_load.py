@@ -1,0 +1,124 @@
+"""Many clients at once: every answer is the one that offline translation gives, and no bound is passed."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures_models import english_sentences
+from running import Client, Running, serving
+
+from headwise.workflows.translate import open_translator
+
+QUEUE = 32
+
+
+def questions(word_model: Path) -> list[tuple[dict[str, Any], str]]:
+    """Questions of several kinds, so that batches are mixed, with their offline answers."""
+    translator = open_translator(word_model)
+    texts = [
+        *english_sentences(60, seed=11, longest=12),
+        *("\n".join(english_sentences(4, seed=seed)) for seed in range(10)),
+        " ".join(english_sentences(20, seed=5)),
+        "",
+    ]
+    asked = []
+    for number, text in enumerate(texts):
+        beam = (None, 1, 3)[number % 3]
+        answer = translator.translate([text], beam=beam, split_sentences=True)[0].text
+        asked.append(({"q": text, "source": "en", "target": "de", "beam": beam}, answer))
+    return asked
+
+
+async def storm(port: int, clients: int, seconds: float, asked: list[tuple[dict[str, Any], str]]) -> dict[str, int]:
+    """Clients that ask one question after the other; how often each thing happened."""
+    seen: collections.Counter[str] = collections.Counter()
+    until = time.monotonic() + seconds
+
+    async def client(number: int) -> None:
+        choose, connection = random.Random(number), Client(port)
+        while time.monotonic() < until:
+            question, expected = choose.choice(asked)
+            status, answer = await connection.post("/translate", question)
+            if status == 200:
+                seen["right" if answer == {"translatedText": expected} else "wrong"] += 1
+            else:
+                seen[str(status)] += 1
+                await asyncio.sleep(0.05)
+        connection.close()
+
+    await asyncio.gather(*(client(number) for number in range(clients)))
+    return dict(seen)
+
+
+def run_storm(word_model: Path, clients: int, seconds: float) -> None:
+    asked = questions(word_model)
+    with serving("--model", word_model, "--queue", QUEUE, "--quiet") as running:
+        asyncio.run(storm(running.port, clients, seconds / 3, asked))
+        before, deepest, over = running.memory(), 0.0, threading.Event()
+
+        def watch() -> None:
+            nonlocal deepest
+            while not over.wait(0.05):
+                deepest = max(deepest, running.metric("headwise_queue_requests"))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        seen = asyncio.run(storm(running.port, clients, seconds, asked))
+        over.set()
+        watching.join()
+        assert running.ask("GET", "/health/ready").status == 200
+        grown = running.memory() - before
+        batches, jobs = running.metric("headwise_batch_jobs_count"), running.metric("headwise_batch_jobs_sum")
+        assert running.stop() == 0
+    assert set(seen) <= {"right", "429"}, seen
+    assert seen["right"] > clients
+    assert seen.get("429", 0) > 0, "there were to be more clients than the queue takes"
+    assert 0 < deepest <= QUEUE
+    assert jobs > 1.5 * batches, "requests were not decoded together"
+    assert grown < 40 * 2**20, f"memory grew by {grown / 2**20:.0f} MB"
+
+
+def test_60_clients_get_the_answers_of_offline_translation(word_model: Path) -> None:
+    run_storm(word_model, clients=60, seconds=3)
+
+
+@pytest.mark.slow
+def test_200_clients_for_30_seconds_get_the_answers_of_offline_translation(word_model: Path) -> None:
+    run_storm(word_model, clients=200, seconds=30)
+
+
+def test_beyond_the_bound_the_answer_is_429_while_others_still_wait(held: Running, flag: Path) -> None:
+    flag.touch()
+    answers: list[int] = []
+    askers = [threading.Thread(target=lambda: answers.append(held.translate("red dog").status)) for _ in range(4)]
+    for asker in askers:
+        asker.start()
+    while held.metric("headwise_queue_requests", lane="translate") < 4:
+        pass
+    for _ in range(3):
+        refused = held.translate("blue cat")
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+    assert answers == []  # nobody's turn came before: the engine hangs
+    flag.unlink()
+    for asker in askers:
+        asker.join()
+    assert answers == [200] * 4
+    assert held.metric("headwise_rejections_total", reason="busy") == 3
+
+
+def test_a_client_that_leaves_is_taken_out_of_the_queue(held: Running, flag: Path) -> None:
+    flag.touch()
+    for _ in range(20):  # five times what the queue takes
+        with pytest.raises(TimeoutError):
+            held.ask("POST", "/translate", {"q": "red dog", "source": "en", "target": "de"}, timeout=0.02)
+    while held.metric("headwise_queue_requests"):
+        pass
+    flag.unlink()
+    assert held.translate("red dog").json == {"translatedText": "rot Hund"}

@@ -1,0 +1,71 @@
+"""The models that really ship with this package: whole, small, described, and they answer."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from headwise.bundle import shipped
+from headwise.bundle.files import open_bundle
+from headwise.config.load import shipped_recipes
+from headwise.interop import ctranslate2
+from headwise.workflows.models import ShippedModel, find_model, shipped_models
+from headwise.workflows.ship import ABOUT, LARGEST, LARGEST_TOGETHER
+from headwise.workflows.translate import open_translator
+
+MODELS = shipped_models()
+# A sentence of the kind that each is for, and a word that must be in its translation.
+SENTENCES = {
+    "multi30k-en-de": ("A man is riding a bicycle.", "Mann"),
+    "multi30k-de-en": ("Ein Mann fährt Fahrrad.", "man"),
+    "tatoeba-zh-en": ("我喜欢音乐。", "music"),
+    "tatoeba-en-zh": ("I like music.", "音"),
+}
+each = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+
+
+def test_what_ships_is_known_has_a_recipe_and_fits_together() -> None:
+    known = tomllib.loads((shipped.FOLDER / ABOUT).read_text(encoding="utf-8"))
+    names = {model.name for model in MODELS}
+    assert names <= set(SENTENCES) == set(known)
+    assert names <= set(shipped_recipes())
+    assert sum(model.size for model in MODELS) <= LARGEST_TOGETHER
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_it_answers_a_sentence_of_its_kind_on_both_engines(name: str) -> None:
+    if name not in {model.name for model in MODELS}:
+        pytest.skip(f"{name} is not among the shipped models")
+    sentence, word = SENTENCES[name]
+    for engine in ("ctranslate2", "torch"):
+        (translation,) = open_translator(name, engine).translate([sentence])
+        assert word in translation.text
+        assert translation.stopped == "eos"
+
+
+@each
+def test_it_is_whole_and_small_and_found_by_its_languages(model: ShippedModel) -> None:
+    bundle = open_bundle(model.name)
+    assert bundle.precision == "float16"
+    assert model.size <= LARGEST
+    assert find_model(model.source, model.target) == model.path
+    assert ctranslate2.is_current(bundle, model.path / "ctranslate2" / "int8", "int8")
+    assert {path.name for path in model.path.iterdir()} == {*bundle.files, "config.json", "ctranslate2"}
+
+
+@each
+def test_its_card_says_what_it_is_and_how_good_without_paths_of_the_machine(model: ShippedModel) -> None:
+    card = open_bundle(model.path).card
+    assert set(card["about"]) == {"trained_on", "good_for", "limits", "licence", "source"}
+    assert model.bleu is not None
+    assert model.bleu.value > 10
+    assert all("version:" in score.signature for score in model.scores)
+    assert card["training"]["minutes"] > 0
+    stored = card["stored"]
+    assert stored["same_float16"] >= 0.95 * stored["sentences"]
+    files = [file for part in (card["recipe"]["data"], card["recipe"]["data"]["test"]) for file in part["source"]]
+    assert not any(Path(file).is_absolute() for file in files)
+    assert '"/' not in json.dumps(card["recipe"])
