@@ -33,7 +33,9 @@ from results import Better, Result
 HERE = Path(__file__).parent
 ADDRESS = re.compile(r"at http://127\.0\.0\.1:(\d+)")
 THREADS = 4  # LibreTranslate's default
-PEER = "LibreTranslate's way"
+CORES = len(os.sched_getaffinity(0))
+# CTranslate2's workers and the threads of each (0: as many as it likes): as LibreTranslate has them, and at their best.
+PEERS = {"LibreTranslate's way": (1, 0), "LibreTranslate's way, a worker a core": (CORES, 1)}
 
 
 @contextmanager
@@ -128,9 +130,11 @@ def main() -> None:
     try:
         python = str(environment(arguments.environments, "libretranslate"))
         script = str(HERE / "peers" / "libretranslate_serving.py")
-        servers["libretranslate"] = [python, script, str(translator.bundle.path), export, beam, str(THREADS)]
+        for name, (workers, threads) in PEERS.items():
+            model = str(translator.bundle.path)
+            servers[name] = [python, script, model, export, beam, str(THREADS), str(workers), str(threads)]
     except NotInstalledError as error:
-        print(f"{PEER} is left out: {error}", file=sys.stderr)
+        print(f"LibreTranslate's way is left out: {error}", file=sys.stderr)
         missing = str(error)
     rounds: list[dict[str, Any]] = []
     for number in range(arguments.rounds):
@@ -152,7 +156,7 @@ def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam:
         "model": arguments.model, "beam": beam, "seconds": arguments.seconds, "rounds": arguments.rounds,
         "peer": f"Flask {version_of('flask')} behind waitress, {THREADS} threads",
     }  # fmt: skip
-    result = Result("serving", "Serving", settings, threads=len(os.sched_getaffinity(0)))
+    result = Result("serving", "Serving", settings, threads=CORES)
     measures: tuple[tuple[str, str, str, Better], ...] = (
         ("requests_a_second", "requests", "requests/s", "higher"),
         ("p50_ms", "50th percentile", "ms", "lower"),
@@ -161,7 +165,7 @@ def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam:
     for count in arguments.clients:
         for key, what, unit, better in measures:
             ours = [found["headwise"][count][key] for found in rounds]
-            peers = {} if missing else {PEER: [found["libretranslate"][count][key] for found in rounds]}
+            peers = {name: [found[name][count][key] for found in rounds] for name in PEERS if name in rounds[0]}
             headline = count == 16 and key == "requests_a_second"
             what = f"{what}, {count} client{'s' if count > 1 else ''}"
             result.add(what, unit, ours=ours, peers=peers, better=better, headline=headline)
@@ -173,7 +177,7 @@ def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam:
         what = "50th percentile, 1 client, against the bare engine"
         result.add(what, "ms", ours=ours, peers={"the engine in one's own process": alone}, better="lower", note=note)
     if missing:
-        result.leave_out(PEER, missing)
+        result.leave_out("LibreTranslate's way", missing)
     return result
 
 

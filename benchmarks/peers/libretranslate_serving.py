@@ -1,14 +1,13 @@
 """LibreTranslate's way of working, without its user interface: Flask behind waitress, one CTranslate2 call a request.
 
-    python libretranslate_serving.py MODEL EXPORT BEAM THREADS
+    python libretranslate_serving.py MODEL EXPORT BEAM THREADS WORKERS THREADS_OF_A_WORKER
 
-The same weights, tokenizers and beam as the server beside it. LibreTranslate splits sentences with a model first and
-has four threads by default; here nothing is split, and CTranslate2 has a worker a core, its best on small models.
+The same weights, tokenizers and beam as the server beside it. LibreTranslate splits sentences with a model first; here
+nothing is split. By default it has four threads, and one CTranslate2 worker with as many threads as that likes (0).
 """
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 
@@ -19,12 +18,13 @@ from flask import Flask, jsonify, request
 from headwise.text.tokenizer import EOS, TokenizerPair
 
 
-def main(model: str, export: str, beam: str, threads: str) -> None:
+def main(model: str, export: str, beam: str, threads: str, workers: str, of_a_worker: str) -> None:
     tokenizers = TokenizerPair.load(model)
     source, target = tokenizers.source.vocabulary, tokenizers.target.vocabulary
     ids = {piece: number for number, piece in enumerate(target)}
-    cores = len(os.sched_getaffinity(0))
-    translator = ctranslate2.Translator(export, device="cpu", inter_threads=cores, intra_threads=1)
+    translator = ctranslate2.Translator(
+        export, device="cpu", inter_threads=int(workers), intra_threads=int(of_a_worker)
+    )
     app = Flask(__name__)
 
     @app.post("/translate")

@@ -10,7 +10,7 @@ from running import Running, serving
 @pytest.fixture(scope="session")
 def server(word_model: Path, language_model: Path) -> Iterator[Running]:
     """A translator called `words` and a language model called `letters`, for tests that leave it as it was."""
-    with serving("--model", f"words={word_model}", "--model", f"letters={language_model}") as running:
+    with serving("--model", f"words={word_model}", "--model", f"letters={language_model}", "--timeout", 600) as running:
         yield running
 
 

@@ -124,6 +124,12 @@ def test_a_language_model_writes_as_it_does_offline(server: Running, language_mo
     assert answer == {"model": "letters", "samples": told}
 
 
+def test_a_temperature_too_small_to_divide_by_is_greedy(server: Running) -> None:
+    asked = {"prompt": "the ", "max_tokens": 9, "min_p": 0.5, "repetition_penalty": 32.0}
+    texts = [server.ask("POST", "/generate", {**asked, "temperature": t}).json["samples"] for t in (5e-225, 1e-30, 0)]
+    assert texts[0] == texts[1] == texts[2]
+
+
 def test_look_gives_a_page_that_may_run_its_own_script_only(server: Running) -> None:
     answer = server.ask("POST", "/look", {"text": "red dog"})
     assert answer.headers["content-type"].startswith("text/html")

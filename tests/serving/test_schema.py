@@ -27,7 +27,7 @@ def ask_by_schema(server: Running, folder: Path, examples: int, phases: str) -> 
     command = [
         str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(settings), "run",
         f"{server.url}/openapi.json", "--max-examples", str(examples), "--phases", phases, "--mode", "all",
-        "--checks", CHECKS, "--seed", "1", "--continue-on-failure", "--request-timeout", "120", "--no-color",
+        "--checks", CHECKS, "--seed", "1", "--continue-on-failure", "--request-timeout", "600", "--no-color",
         "--suppress-health-check", "all", "--generation-database", "none",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

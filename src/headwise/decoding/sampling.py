@@ -21,6 +21,8 @@ from headwise.decoding.options import Sampling
 
 _BLOCK = 128  # places summed together by `draw`
 _NEAR = 256  # tokens looked at first for `top_p`
+# Below this a temperature is 0: logits divided by it would leave the range of float32.
+COLDEST = 1e-6
 
 
 def row_key(seed: int, tokens: Sequence[int], sample: int) -> int:
@@ -54,7 +56,7 @@ class Sampler:
         """logits (rows, V), -inf where a token may not come -> tokens (rows,)."""
         if history is not None and self.needs_history:
             logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
-        if self.settings.temperature == 0:
+        if self.settings.temperature < COLDEST:
             return logits.argmax(dim=-1)
         numbers = uniform(self.keys[sentences.cpu().numpy()], step).to(logits.device)
         scaled = logits / self.settings.temperature

@@ -79,7 +79,7 @@ def _application(state: State) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.headwise = state
-    for routes in (server_routes, translation_routes, generation_routes, openai_routes):
+    for routes in (translation_routes, generation_routes, openai_routes, server_routes):  # the busiest first
         app.include_router(routes.router)
     app.mount("/page", StaticFiles(directory=server_routes.PAGE, check_dir=False), name="page")
     for kind in (Refusal, HeadwiseError, HTTPException, TimeoutError, Exception):

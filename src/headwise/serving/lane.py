@@ -119,7 +119,6 @@ class Lane:
         self._ready = threading.Condition()
         self._numbers = itertools.count()
         self._pace = _Pace()
-        self._rested = 0.0  # when the last call ended
 
     # ---- the event loop's side
 
@@ -220,7 +219,6 @@ class Lane:
                 self._pace.note(took, call.size)
             with self._ready:
                 del self._calls[number]
-                self._rested = time.monotonic()
                 self._ready.notify()
             try:
                 loop.call_soon_threadsafe(self._deliver, jobs, results)
@@ -267,11 +265,10 @@ class Lane:
 
     def _patience(self) -> float:
         """Seconds that the first in line is still made to wait for others."""
-        now, delay = time.monotonic(), self.limits.delay
-        at_rest = not self._calls and now - self._rested > delay
-        if at_rest or len(self._waiting) >= self.limits.batch or not self._waiting[0][0]:
+        turn, _, lead = self._waiting[0]
+        if not self._calls or len(self._waiting) >= self.limits.batch or not turn:
             return 0.0
-        return self._waiting[0][2].arrived + delay - now
+        return lead.arrived + self.limits.delay - time.monotonic()
 
     def _pick(self) -> list[_Job]:
         """The first in line, and those of like size that ask for the same."""
