@@ -19,12 +19,20 @@ def plot(runs: Sequence[Path], output: Path) -> None:
     """The curves of the runs, one over the other, into a .png or .svg file."""
     if not runs:
         raise UsageError("no run to plot: name the directory that headwise train wrote, such as runs/my-recipe")
-    names = [run.resolve().name for run in runs]
-    distinct = len(set(names)) == len(names)
-    courses = [read_course(run, name if distinct else str(run)) for run, name in zip(runs, names, strict=True)]
+    courses = [read_course(run, name) for run, name in zip(runs, _names(runs), strict=True)]
     if not output.parent.is_dir():
         raise UsageError(f"{output} cannot be written: there is no such folder")
     curves_picture(courses, output)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """The ends of the paths, no longer than it takes to tell them apart."""
+    paths = [run.resolve().parts for run in runs]
+    for length in range(1, max(map(len, paths))):
+        names = ["/".join(path[-length:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(run) for run in runs]  # one of them is there twice
 
 
 def read_course(run: Path, name: str) -> Course:

@@ -171,7 +171,10 @@ class _Training:
             world=self.world, replica=self.replica,
         )  # fmt: skip
         self._resume(trainer, save)
-        with stop_on_signal(trainer), Prefetch(walk(batches, trainer.cursor, settings.epochs)) as ready:
+        items = walk(batches, trainer.cursor, settings.epochs)
+        if self.device.type == "cuda":  # from page-locked memory a copy runs beside the GPU's work
+            items = ((batch.pin(), after) for batch, after in items)
+        with stop_on_signal(trainer), Prefetch(items) as ready:
             reason = trainer.run(ready)
         best = validate.best or {}
         if trainer.ended and self.world.leads:
