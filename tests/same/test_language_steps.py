@@ -77,4 +77,4 @@ def test_the_models_own_steps_give_the_same_and_no_token_sees_a_later_one(arrang
 def test_more_memory_than_there_may_be_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language_step, "_MOST_BYTES", 100_000)
     with pytest.raises(UsageError, match="ask for fewer samples"):
-        FastLanguageModel(small()).read(torch.ones(1, 3, dtype=torch.int64), 100, 40)
+        FastLanguageModel(small()).check_room(100, 40)

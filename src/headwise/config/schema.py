@@ -78,8 +78,11 @@ class Tokenizer(Section):
     normalisation: Literal["none", "nfc", "nfkc"] = Field("nfc", description="Unicode normalisation before all else")
     dropout: Fraction = Field(
         0.0,
-        description="subword regularisation: chance that a merge is left out (bpe), or the "
+        description="subword regularisation of the source: chance that a merge is left out (bpe), or the "
         "share of sampled segmentations (unigram)",
+    )
+    target_dropout: Fraction = Field(
+        0.0, description="the same of the target; a small model then spends itself on other spellings of one word"
     )
     files: Paths = Field((), description="ready tokenizer files instead of training: one shared, or source and target")
 

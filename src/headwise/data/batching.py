@@ -78,7 +78,7 @@ class PairBatches:
         shuffle: bool = True,
         rank: int = 0,
         world: int = 1,
-        resample: tuple[Resample, Resample] | None = None,
+        resample: tuple[Resample | None, Resample | None] = (None, None),
     ) -> None:
         self.store, self.shuffle, self.rank, self.world = store, shuffle, rank, world
         self.resample = resample
@@ -101,7 +101,7 @@ class PairBatches:
 
     def _rows(self, cursor: Cursor) -> Ints:
         plan = self._plan(cursor.epoch)
-        if self.resample is not None:
+        if any(self.resample):
             neighbours = plan.neighbourhood(cursor.index)
             if neighbours.start not in self._sorted_again:
                 self._sorted_again.add(neighbours.start)
@@ -111,9 +111,10 @@ class PairBatches:
 
     def _pieces(self, epoch: int, rows: Ints) -> list[Ragged]:
         sides = [self.store.rows(side, rows) for side in ("source", "target")]
-        if self.resample is None:
-            return sides
-        return [again(epoch, rows, side) for again, side in zip(self.resample, sides, strict=True)]
+        return [
+            side if again is None else again(epoch, rows, side)
+            for again, side in zip(self.resample, sides, strict=True)
+        ]
 
     def _plan(self, epoch: int) -> Plan:
         if not self.shuffle:

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import torch
+from torch import nn
+
+# A single batch is decoded on one core, unless a step reads so many weights that memory is what it waits for.
+_WEIGHTS_FOR_A_TEAM = 8_000_000
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+
+
+def is_small(model: nn.Module) -> bool:
+    """Whether a step on one core is as fast as on several."""
+    return sum(parameter.numel() for parameter in model.parameters()) < _WEIGHTS_FOR_A_TEAM
 
 
 def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
@@ -26,6 +35,35 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # what a worker sets becomes the default of later threads
+
+
+class Team:
+    """Work in turns: team(work, jobs) does all jobs, each always on the same number of cores, and returns when all are.
+
+    One job is done in the calling thread, on one core if it is small; of several each has a core of its own.
+    """
+
+    def __init__(self, size: int, *, small: bool) -> None:
+        self._before = torch.get_num_threads()
+        self._alone = one_core if small and self._before > 1 else nullcontext
+        self._pool = ThreadPoolExecutor(size, "headwise-writing", initializer=_keep_to_one_core) if size > 1 else None
+
+    def __call__(self, work: Callable[[Job], None], jobs: Sequence[Job]) -> None:
+        if self._pool is None:
+            with self._alone():
+                for job in jobs:
+                    work(job)
+        else:
+            for _ in self._pool.map(work, jobs):
+                pass
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(self._before)
 
 
 @contextmanager

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from headwise.bundle.files import Bundle
 from headwise.decoding.candidates import log_normaliser
-from headwise.decoding.language_step import FastLanguageModel
+from headwise.decoding.cores import Team, is_small
+from headwise.decoding.language_step import FastLanguageModel, Past
 from headwise.decoding.options import Sampling
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.writing import Generation, Writing, prompt_ids, read_sampling, read_stops
 from headwise.errors import UsageError
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import BOS, Tokenizer
+
+_LEAST_ROWS = 4  # samples for which a core of their own pays
 
 
 class Generator:
@@ -69,32 +72,65 @@ class Generator:
 
     @torch.inference_mode()
     def _write(self, prompt: list[int], writings: list[Writing], sampling: Sampling) -> Iterator[list[Writing]]:
-        keys = [row_key(sampling.seed, prompt, number) for number in range(len(writings))]
-        sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
         # Made on first use and kept: the weights of a model that writes do not change.
         model = self._fast = self._fast or FastLanguageModel(self.model)
-        device = next(self.model.parameters()).device
-        capacity = min(self.context, len(prompt) + writings[0].max_tokens)
-        rows = list(range(len(writings)))
-        past, logits = model.read(torch.tensor([prompt[-self.context :]], device=device), len(rows), capacity)
-        for step in range(writings[0].max_tokens):
-            said = [[*prompt, *writings[row].ids] for row in rows] if sampler.needs_history else None
-            tokens, log_probs = _choose(logits, sampler, rows, step, said)
-            for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
-                writings[row].add(token, log_prob)
-            yield writings
-            going = [place for place, row in enumerate(rows) if not writings[row].done]
-            if not going:
-                return
-            if len(going) < len(rows):
-                kept = torch.tensor(going, device=device)
-                past.select(kept)
-                tokens, rows = tokens[kept], [rows[place] for place in going]
-            if past.length < past.capacity:
-                logits = model.step(past, tokens)
-            else:  # full: the model goes on from the newer half of what it has seen
-                newer = [[*prompt, *writings[row].ids][-max(1, self.context // 2) :] for row in rows]
-                past, logits = model.read(torch.tensor(newer, device=device), len(rows), capacity)
+        model.check_room(len(writings), min(self.context, len(prompt) + writings[0].max_tokens))
+        on_cpu = model.device.type == "cpu"
+        cores = torch.get_num_threads() if on_cpu else 1
+        count = max(1, min(cores, len(writings) // _LEAST_ROWS))
+        shares = [_Share(model, prompt, writings, range(n, len(writings), count), sampling) for n in range(count)]
+        with Team(count, small=on_cpu and is_small(self.model)) as team:
+            while going := [share for share in shares if share.rows]:
+                team(_Share.go_on, going)
+                yield writings
+
+
+class _Share:
+    """Some of the samples, which are written together."""
+
+    def __init__(
+        self, model: FastLanguageModel, prompt: list[int], writings: list[Writing], rows: range, sampling: Sampling
+    ) -> None:
+        self.model, self.prompt, self.writings, self.rows = model, prompt, writings, list(rows)
+        keys = [row_key(sampling.seed, prompt, number) for number in range(len(writings))]
+        self.sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
+        self.capacity = min(model.context, len(prompt) + writings[0].max_tokens)
+        self.past: Past | None = None
+        self.tokens = torch.empty(0)  # the last one of each row
+
+    @torch.inference_mode()
+    def go_on(self) -> None:
+        """One more token for each row; rows that are then done are left out."""
+        logits = self._logits()
+        said = [self._said(row) for row in self.rows] if self.sampler.needs_history else None
+        step = len(self.writings[self.rows[0]].ids)
+        self.tokens, log_probs = _choose(logits, self.sampler, self.rows, step, said)
+        for row, token, log_prob in zip(self.rows, self.tokens.tolist(), log_probs.tolist(), strict=True):
+            self.writings[row].add(token, log_prob)
+        going = [place for place, row in enumerate(self.rows) if not self.writings[row].done]
+        if len(going) < len(self.rows):
+            kept = torch.tensor(going, dtype=torch.long, device=self.tokens.device)
+            self.rows, self.tokens = [self.rows[place] for place in going], self.tokens[kept]
+            if going and self.past is not None:
+                self.past.select(kept)
+
+    def _logits(self) -> Tensor:
+        """What may come next, (rows, V)."""
+        context = self.model.context
+        if self.past is None:
+            self.past, logits = self.model.read(self._ids([self.prompt[-context:]]), len(self.rows), self.capacity)
+        elif self.past.length < self.past.capacity:
+            logits = self.model.step(self.past, self.tokens)
+        else:  # full: the model goes on from the newer half of what it has seen
+            newer = [self._said(row)[-max(1, context // 2) :] for row in self.rows]
+            self.past, logits = self.model.read(self._ids(newer), len(self.rows), self.capacity)
+        return logits
+
+    def _ids(self, rows: list[list[int]]) -> Tensor:
+        return torch.tensor(rows, device=self.model.device)
+
+    def _said(self, row: int) -> list[int]:
+        return [*self.prompt, *self.writings[row].ids]
 
 
 def _choose(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from headwise.decoding.fast_layers import Linear, Norm
 from headwise.errors import UsageError
 from headwise.models.lm import LanguageModel
 from headwise.nn import Embedding, EncoderLayer, RotaryPositions
@@ -22,29 +22,17 @@ from headwise.nn import Embedding, EncoderLayer, RotaryPositions
 _MOST_BYTES = 8 << 30  # keys and values of all rows
 
 
-class _Linear(NamedTuple):
-    bias: Tensor
-    transposed: Tensor  # (inputs, outputs)
-
-    @classmethod
-    def of(cls, linear: nn.Linear) -> _Linear:
-        return cls(linear.bias, linear.weight.t().contiguous())
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.addmm(self.bias, x, self.transposed)
-
-
 @dataclass(frozen=True)
 class _Layer:
     """The weights of a layer, found once."""
 
     pre: bool
-    joined: _Linear  # query, key and value
-    output: _Linear
-    inner: _Linear
-    outer: _Linear
-    self_norm: tuple[tuple[int, ...], Tensor, Tensor, float]
-    feed_norm: tuple[tuple[int, ...], Tensor, Tensor, float]
+    joined: Linear  # query, key and value
+    output: Linear
+    inner: Linear
+    outer: Linear
+    self_norm: Norm
+    feed_norm: Norm
     activation: Callable[[Tensor], Tensor]
     rotary: RotaryPositions | None
 
@@ -53,12 +41,12 @@ class _Layer:
         attention, feed = layer.self_attention, layer.feed_forward
         return cls(
             layer.self_residual.pre,
-            _Linear.of(attention.query_key_value),
-            _Linear.of(attention.output),
-            _Linear.of(feed.inner),
-            _Linear.of(feed.outer),
-            _norm(layer.self_residual.norm),
-            _norm(layer.feed_residual.norm),
+            Linear.of(attention.query_key_value),
+            Linear.of(attention.output),
+            Linear.of(feed.inner),
+            Linear.of(feed.outer),
+            Norm.of(layer.self_residual.norm),
+            Norm.of(layer.feed_residual.norm),
             feed.activation,
             attention.rotary,
         )
@@ -89,16 +77,26 @@ class FastLanguageModel:
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
         self.layers = [_Layer.of(layer) for layer in model.stack.layers]  # type: ignore[arg-type]
-        self.norm = _norm(model.stack.norm) if isinstance(model.stack.norm, nn.LayerNorm) else None
+        self.norm = Norm.of(model.stack.norm) if isinstance(model.stack.norm, nn.LayerNorm) else None
+        self.device = next(model.parameters()).device
+        self.context: int = model.architecture["max_length"]
         self.num_heads: int = model.architecture["num_heads"]
         self.model_dim: int = model.architecture["model_dim"]
         output = model.output
         self.words = output.weight.t().contiguous() if isinstance(output, Embedding) else None  # (D, V)
 
+    def check_room(self, rows: int, capacity: int) -> None:
+        """Refuses what would take too much memory, before it is taken."""
+        needed = 4 * len(self.layers) * 2 * rows * capacity * self.model_dim
+        if needed > _MOST_BYTES:
+            raise UsageError(
+                f"{rows:,} texts of {capacity:,} tokens at once need {needed / 2**30:,.0f} GB of memory; "
+                "ask for fewer samples"
+            )
+
     def read(self, ids: Tensor, rows: int, capacity: int) -> tuple[Past, Tensor]:
         """Reads (rows, T), or (1, T) that all rows have in common and which is read once; logits are (rows, V)."""
         size = (2, rows, self.num_heads, capacity, self.model_dim // self.num_heads)
-        _check_room(size, len(self.layers))
         state = self.model.start()
         logits = self.model.step(state, ids)
         past = Past([logits.new_empty(size) for _ in self.layers], ids.size(1))
@@ -112,44 +110,29 @@ class FastLanguageModel:
         x: Tensor = self.model.positions(embedded, past.length)[:, 0]  # (rows, D)
         for layer, store in zip(self.layers, past.layers, strict=True):
             if layer.pre:
-                x = x + self._look_back(layer, store, past.length, F.layer_norm(x, *layer.self_norm))
-                x = x + _feed(layer, F.layer_norm(x, *layer.feed_norm))
+                x = self._look_back(layer, store, past.length, layer.self_norm(x)).add_(x)
+                x = _feed(layer, layer.feed_norm(x)).add_(x)
             else:
-                x = F.layer_norm(x + self._look_back(layer, store, past.length, x), *layer.self_norm)
-                x = F.layer_norm(x + _feed(layer, x), *layer.feed_norm)
+                x = layer.self_norm(self._look_back(layer, store, past.length, x).add_(x))
+                x = layer.feed_norm(_feed(layer, x).add_(x))
         past.length += 1
         if self.norm is not None:
-            x = F.layer_norm(x, *self.norm)
+            x = self.norm(x)
         return self.model.project(x) if self.words is None else x @ self.words
 
     def _look_back(self, layer: _Layer, store: Tensor, length: int, x: Tensor) -> Tensor:
         """Self-attention of the newest token, whose keys and values join the store: (rows, D) -> (rows, D)."""
         rows = x.size(0)
         joined = layer.joined(x).view(rows, 3, self.num_heads, 1, -1).transpose(0, 1)  # (3, rows, H, 1, K)
-        query, newest = joined[0], joined[1:]
+        query, newest = joined.select(0, 0), joined.narrow(0, 1, 2)
         if layer.rotary is not None:
             turned = layer.rotary.rotate(joined[:2], length)
             query, newest = turned[0], torch.stack((turned[1], joined[2]))
-        store[..., length : length + 1, :] = newest
-        keys, values = store[..., : length + 1, :].unbind(0)
+        store.narrow(3, length, 1).copy_(newest)
+        keys, values = store.narrow(3, 0, length + 1).unbind(0)
         attended = F.scaled_dot_product_attention(query, keys, values)  # (rows, H, 1, K)
         return layer.output(attended.reshape(rows, -1))
 
 
 def _feed(layer: _Layer, x: Tensor) -> Tensor:
     return layer.outer(layer.activation(layer.inner(x)))
-
-
-def _norm(norm: nn.LayerNorm) -> tuple[tuple[int, ...], Tensor, Tensor, float]:
-    return norm.normalized_shape, norm.weight, norm.bias, norm.eps
-
-
-def _check_room(size: tuple[int, ...], layers: int) -> None:
-    needed = 4 * layers
-    for length in size:
-        needed *= length
-    if needed > _MOST_BYTES:
-        raise UsageError(
-            f"{size[1]:,} texts of {size[3]:,} tokens at once need {needed / 2**30:,.0f} GB of memory; "
-            "ask for fewer samples"
-        )

@@ -13,7 +13,7 @@ from torch import nn
 from headwise.decoding.batching import Sources, batches, shares
 from headwise.decoding.beam import beam_search
 from headwise.decoding.constraints import MORE_PLACES, ConstrainedSelect
-from headwise.decoding.cores import one_core, side_by_side
+from headwise.decoding.cores import is_small, one_core, side_by_side
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis, best
@@ -23,9 +23,6 @@ from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
 from headwise.errors import UsageError
 from headwise.models.transformer import Transformer
-
-# A single batch is decoded on one core, unless a step reads so many weights that memory is what it waits for.
-_WEIGHTS_FOR_A_TEAM = 8_000_000
 
 Search = Callable[[Halves, Sources], list[list[Hypothesis]]]
 
@@ -120,7 +117,7 @@ class TorchEngine:
         with _inference(self.model):
             model = self._halves()
             alone = min(workers, len(groups)) <= 1
-            with one_core() if alone and workers > 1 and self._is_small() else nullcontext():
+            with one_core() if alone and workers > 1 and is_small(self.model) else nullcontext():
                 for indices, results in map(work, groups) if alone else side_by_side(work, groups, workers):
                     found.update(zip(indices, results, strict=True))
         return found
@@ -133,9 +130,6 @@ class TorchEngine:
         if self._laid_out is None:
             self._laid_out = FastTransformer(self.model)
         return self._laid_out
-
-    def _is_small(self) -> bool:
-        return sum(parameter.numel() for parameter in self.model.parameters()) < _WEIGHTS_FOR_A_TEAM
 
 
 @contextmanager

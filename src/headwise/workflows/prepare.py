@@ -112,14 +112,12 @@ def pair_batches(
 ) -> PairBatches:
     """Training batches of a translation recipe; `longest` is what the model can take, ends of sentences included."""
     settings, seed = recipe.training, recipe.training.seed
-    resample = None
-    if recipe.tokenizer.dropout:
-        sides = (prepared.tokenizers.source, prepared.tokenizers.target)
-        # The sides draw from different seeds, else equal places of both would draw alike.
-        source, target = (
-            sampler(side, recipe.tokenizer.dropout, 2 * seed + number) for number, side in enumerate(sides)
-        )
-        resample = (source, target)
+    tokenizers, rates = prepared.tokenizers, (recipe.tokenizer.dropout, recipe.tokenizer.target_dropout)
+    # The sides draw from different seeds, else equal places of both would draw alike.
+    resample = (
+        sampler(tokenizers.source, rates[0], 2 * seed) if rates[0] else None,
+        sampler(tokenizers.target, rates[1], 2 * seed + 1) if rates[1] else None,
+    )
     return PairBatches(
         prepared.training, settings.batch_tokens, seed, longest=longest, rank=rank, world=world, resample=resample
     )
@@ -153,7 +151,7 @@ def _check(recipe: schema.Recipe, training: Files, held_out: Files | None) -> No
         if not (files.text if wanted == ("text",) else files.source):
             needed = "text" if wanted == ("text",) else "source and target"
             raise RecipeError(f"{name} needs {needed}, because model.family is {recipe.model.family}")
-    if wanted == ("text",) and recipe.tokenizer.dropout:
+    if wanted == ("text",) and (recipe.tokenizer.dropout or recipe.tokenizer.target_dropout):
         raise RecipeError("tokenizer.dropout is for translation; a language model reads running text: set it to 0")
 
 
@@ -163,7 +161,9 @@ def _tokenizers(
     settings = recipe.tokenizer
     if settings.files:
         return _given(expand_paths(settings.files, base), len(chunks.sides))
-    key = _key("tokenizer", content, settings.model_dump(mode="json", exclude={"dropout"}), _reading(chunks))
+    key = _key(
+        "tokenizer", content, settings.model_dump(mode="json", exclude={"dropout", "target_dropout"}), _reading(chunks)
+    )
     folder = cache / f"tokenizer-{key}"
     try:
         return TokenizerPair.load(folder)
