@@ -133,6 +133,7 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     import ctranslate2
 
     from headwise.text.tokenizer import TokenizerPair
+    from headwise.workflows.export import kept_export
     from headwise.workflows.translate import open_translator
 
     rates: dict[str, Rates] = {}
@@ -141,7 +142,7 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     shapes = sorted({(arguments.threads, 1), (1, arguments.threads), (1, 1)})
     for precision in ("float32", "int8"):
         translator = open_translator(arguments.model, "ctranslate2", precision=precision, token_scores=False)
-        directory = str(Path(arguments.model) / "ctranslate2" / precision)
+        directory = str(kept_export(translator.bundle, translator.tokenizers, precision))
         raw = {
             shape: ctranslate2.Translator(directory, inter_threads=shape[0], intra_threads=shape[1]) for shape in shapes
         }

@@ -1,29 +1,24 @@
 """Hugging Face `generate` on the weights of a Headwise model directory, run by benchmarks/translation.py.
 
-Standard input: {"model": directory, "sentences": [[ids]], "settings": [[beam, batch, how many sentences]], "threads"};
-standard output: a JSON line for each setting, {"seconds", "outputs"}. With `--cold DIRECTORY TEXT` it is the shortest
-script that translates one text, for timing from the outside.
+With `--cold DIRECTORY TEXT` it is the shortest script that translates one text, for timing from the outside.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
+from measure_translation import BOS, EOS, PAD, Ids, fill, main, read_sizes, translate
 from transformers import M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel
 
-PAD, BOS, EOS = 0, 2, 3
 POSITIONS = 512
 ATTENTION = {"q_proj": 0, "k_proj": 1, "v_proj": 2}
 
 
 def build(directory: Path):
     """M2M100 is pre-norm, Marian post-norm; with these settings they are the same functions as ours."""
-    sizes = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architecture"]
+    sizes = read_sizes(directory)
     pre = sizes["norm"] == "pre"
     config = (M2M100Config if pre else MarianConfig)(
         vocab_size=sizes["source_vocab"], d_model=sizes["model_dim"], max_position_embeddings=POSITIONS,
@@ -34,18 +29,12 @@ def build(directory: Path):
         forced_eos_token_id=None,
     )  # fmt: skip
     model = (M2M100ForConditionalGeneration if pre else MarianMTModel)(config).eval()
-    weights = load_file(directory / "model.safetensors")
-    state = model.state_dict()
-    for name in list(state):
-        ours = translate_name(name, weights, sizes)
-        if ours is not None:
-            assert state[name].shape == ours.shape, (name, state[name].shape, ours.shape)
-            state[name].copy_(ours)
+    fill(model, directory, our_weights)
     set_positions(model, sizes["model_dim"])
     return model
 
 
-def translate_name(name: str, weights: dict, sizes: dict):
+def our_weights(name: str, weights: dict):
     """The tensor of ours that stands under a name of theirs; None for what has no counterpart."""
     if name in ("model.shared.weight", "lm_head.weight") or name.endswith("embed_tokens.weight"):
         return weights["source_embedding.weight"]
@@ -82,47 +71,25 @@ def set_positions(model, model_dim: int) -> None:
             positions.weight.data = table
 
 
+def decode(model, ids: torch.Tensor, lengths: torch.Tensor, beam: int) -> Ids:
+    found = model.generate(
+        input_ids=ids, attention_mask=(ids != PAD).long(), num_beams=beam, do_sample=False,
+        max_new_tokens=ids.size(1) + 50, length_penalty=0.6, early_stopping=True,
+    )  # fmt: skip
+    return found[:, 1:].tolist()
+
+
 @torch.inference_mode()
-def translate(model, sentences: list[list[int]], beam: int, batch: int) -> list[list[int]]:
-    outputs: list[list[int]] = [[]] * len(sentences)
-    order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-    for start in range(0, len(order), batch):
-        places = order[start : start + batch]
-        width = max(len(sentences[i]) for i in places) + 1
-        ids = torch.full((len(places), width), PAD)
-        for row, place in enumerate(places):
-            ids[row, : len(sentences[place]) + 1] = torch.tensor([*sentences[place], EOS])
-        found = model.generate(
-            input_ids=ids, attention_mask=(ids != PAD).long(), num_beams=beam, do_sample=False,
-            max_new_tokens=width + 50, length_penalty=0.6, early_stopping=True,
-        )  # fmt: skip
-        for row, place in enumerate(places):
-            said = found[row, 1:].tolist()
-            outputs[place] = said[: said.index(EOS)] if EOS in said else said
-    return outputs
-
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    torch.set_num_threads(request["threads"])
-    model = build(Path(request["model"]))
-    translate(model, request["sentences"][:8], 2, 8)  # warm up
-    for beam, batch, count in request["settings"]:
-        start = time.perf_counter()
-        outputs = translate(model, request["sentences"][:count], beam, batch)
-        print(json.dumps({"seconds": time.perf_counter() - start, "outputs": outputs}), flush=True)
-
-
 def cold(directory: Path, text: str) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     ids = tokenizer.encode(text, add_special_tokens=False).ids
-    print(tokenizer.decode(translate(build(directory), [ids], 5, 1)[0], skip_special_tokens=False))
+    print(tokenizer.decode(translate(build(directory), decode, [ids], 5, 1)[0], skip_special_tokens=False))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--cold"]:
         cold(Path(sys.argv[2]), sys.argv[3])
     else:
-        main()
+        main(build, decode)

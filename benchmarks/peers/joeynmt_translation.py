@@ -1,14 +1,11 @@
 """JoeyNMT's search on the weights of a Headwise model directory, run by benchmarks/translation.py.
 
-The same protocol as huggingface_translation.py. Tied embeddings only. JoeyNMT computes the whole output again at each
+Tied embeddings only. JoeyNMT computes the whole output again at each
 step: it has no cache.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,9 +14,8 @@ from joeynmt.batch import Batch
 from joeynmt.model import build_model
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
-from safetensors.torch import load_file
+from measure_translation import EOS, PAD, UNK, Ids, fill, main, read_sizes
 
-PAD, UNK, EOS = 0, 1, 3
 # Its special tokens stand in an order of its own: unknown first, then padding.
 SPECIAL = SimpleNamespace(
     unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None, lang_tags=[],
@@ -30,15 +26,10 @@ BLOCKS = {"src_src_att": "self", "trg_trg_att": "self", "src_trg_att": "cross"}
 
 
 def build(directory: Path):
-    sizes = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architecture"]
+    sizes = read_sizes(directory)
     vocabulary = Vocabulary([f"w{number}" for number in range(4, sizes["source_vocab"])], SPECIAL)
     model = build_model(settings(sizes), vocabulary, vocabulary).eval()
-    weights = load_file(directory / "model.safetensors")
-    for name, tensor in model.state_dict().items():
-        ours = translate_name(name, weights)
-        if ours is not None:
-            assert tensor.shape == ours.shape, (name, tensor.shape, ours.shape)
-            tensor.copy_(ours)
+    fill(model, directory, our_weights)
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.eps = 1e-5
@@ -61,7 +52,7 @@ def settings(sizes: dict) -> dict:
     }  # fmt: skip
 
 
-def translate_name(name: str, weights: dict):
+def our_weights(name: str, weights: dict):
     """The tensor of ours that stands under a name of theirs; None for what has no counterpart."""
     if "lut" in name or name == "decoder.output_layer.weight":
         return swapped(weights["source_embedding.weight"])
@@ -90,43 +81,18 @@ def swapped(table: torch.Tensor) -> torch.Tensor:
     return torch.cat((table[[UNK, PAD]], table[2:]))
 
 
-def translate(model, sentences: list[list[int]], beam: int, batch: int) -> list[list[int]]:
-    outputs: list[list[int]] = [[]] * len(sentences)
-    order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-    for start in range(0, len(order), batch):
-        places = order[start : start + batch]
-        width = max(len(sentences[i]) for i in places) + 1
-        ids = torch.full((len(places), width), SPECIAL.pad_id)
-        for row, place in enumerate(places):
-            own = [SPECIAL.unk_id if token == UNK else token for token in sentences[place]]
-            ids[row, : len(own) + 1] = torch.tensor([*own, EOS])
-        lengths = torch.tensor([len(sentences[place]) + 1 for place in places])
-        request = Batch(
-            src=ids, src_length=lengths, src_prompt_mask=None, trg=None, trg_prompt_mask=None,
-            indices=torch.arange(len(places)), device=torch.device("cpu"), pad_index=SPECIAL.pad_id,
-            eos_index=EOS, is_train=False,
-        )  # fmt: skip
-        found, _, _ = search(
-            model=model, batch=request, max_output_length=width + 49, beam_size=beam, beam_alpha=0.6, n_best=1,
-            generate_unk=False,
-        )  # fmt: skip
-        for row, place in enumerate(places):
-            said = found[row].tolist()
-            outputs[place] = said[: said.index(EOS)] if EOS in said else said
-    return outputs
-
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    torch.set_num_threads(request["threads"])
-    with torch.no_grad():
-        model = build(Path(request["model"]))
-        translate(model, request["sentences"][:8], 2, 8)  # warm up
-        for beam, batch, count in request["settings"]:
-            start = time.perf_counter()
-            outputs = translate(model, request["sentences"][:count], beam, batch)
-            print(json.dumps({"seconds": time.perf_counter() - start, "outputs": outputs}), flush=True)
+def decode(model, ids: torch.Tensor, lengths: torch.Tensor, beam: int) -> Ids:
+    request = Batch(
+        src=torch.where(ids < 2, 1 - ids, ids), src_length=lengths, src_prompt_mask=None, trg=None,
+        trg_prompt_mask=None, indices=torch.arange(len(ids)), device=torch.device("cpu"), pad_index=SPECIAL.pad_id,
+        eos_index=EOS, is_train=False,
+    )  # fmt: skip
+    found, _, _ = search(
+        model=model, batch=request, max_output_length=ids.size(1) + 49, beam_size=beam, beam_alpha=0.6, n_best=1,
+        generate_unk=False,
+    )  # fmt: skip
+    return found.tolist()
 
 
 if __name__ == "__main__":
-    main()
+    main(build, decode)

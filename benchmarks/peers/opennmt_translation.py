@@ -1,13 +1,11 @@
 """OpenNMT-py's translator on the weights of a Headwise model directory, run by benchmarks/translation.py.
 
-The same protocol as huggingface_translation.py. Pre-norm models with tied embeddings only: OpenNMT-py has no other.
+Pre-norm models with tied embeddings only: OpenNMT-py has no other.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 import types
 from argparse import Namespace
 from pathlib import Path
@@ -17,28 +15,22 @@ for unused in ("spacy", "fasttext"):  # transforms of training data, which are n
 
 import pyonmttok  # noqa: E402
 import torch  # noqa: E402
+from measure_translation import Ids, fill, main, read_sizes  # noqa: E402
 from onmt.model_builder import build_base_model  # noqa: E402
 from onmt.translate import GNMTGlobalScorer, Translator  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
 
-PAD, BOS, EOS = 0, 2, 3
 SPECIAL = ["<blank>", "<unk>", "<s>", "</s>"]
 PARTS = {"linear_query": 0, "linear_keys": 1, "linear_values": 2}
 
 
 def build(directory: Path):
-    sizes = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architecture"]
+    sizes = read_sizes(directory)
     assert sizes["norm"] == "pre", "OpenNMT-py is pre-norm"
     words = [*SPECIAL, *(f"w{number}" for number in range(4, sizes["source_vocab"]))]
     vocab = pyonmttok.build_vocab_from_tokens(words, special_tokens=SPECIAL)
     vocabs = {"src": vocab, "tgt": vocab, "data_task": "seq2seq", "decoder_start_token": "<s>"}
     model = build_base_model(options(sizes), vocabs).eval()
-    weights = load_file(directory / "model.safetensors")
-    for name, tensor in model.state_dict().items():
-        ours = translate_name(name, weights)
-        if ours is not None:
-            assert tensor.shape == ours.shape, (name, tensor.shape, ours.shape)
-            tensor.copy_(ours)
+    fill(model, directory, our_weights)
     return model, vocabs
 
 
@@ -62,7 +54,7 @@ def options(sizes: dict) -> Namespace:
     return found
 
 
-def translate_name(name: str, weights: dict):
+def our_weights(name: str, weights: dict):
     """The tensor of ours that stands under a name of theirs; None for what has no counterpart."""
     if name.endswith("emb_luts.0.weight") or name == "generator.weight":
         return weights["source_embedding.weight"]
@@ -88,41 +80,19 @@ def translate_name(name: str, weights: dict):
     return weights[f"{attention}.query_key_value.{kind}"].chunk(3)[PARTS[parts[4]]]
 
 
-def translate(model, vocabs, sentences: list[list[int]], beam: int, batch: int) -> list[list[int]]:
-    outputs: list[list[int]] = [[]] * len(sentences)
-    order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
+def decode(model_and_vocabs, ids: torch.Tensor, lengths: torch.Tensor, beam: int) -> Ids:
     scorer = GNMTGlobalScorer(alpha=0.6, beta=0.0, length_penalty="wu", coverage_penalty="none")
     greedy = {"random_sampling_topk": 1} if beam == 1 else {}
-    for start in range(0, len(order), batch):
-        places = order[start : start + batch]
-        width = max(len(sentences[i]) for i in places) + 1
-        ids = torch.full((len(places), width, 1), PAD)
-        for row, place in enumerate(places):
-            ids[row, : len(sentences[place]) + 1, 0] = torch.tensor([*sentences[place], EOS])
-        lengths = torch.tensor([len(sentences[place]) + 1 for place in places])
-        translator = Translator(
-            model, vocabs, beam_size=beam, max_length=width + 49, max_length_ratio=0, global_scorer=scorer,
-            dump_beam="", report_score=False, **greedy,
-        )  # fmt: skip
-        request = {"src": ids, "srclen": lengths, "cid_line_id": list(range(len(places))), "ind_in_bucket": lengths}
-        found = translator.translate_batch(request, attn_debug=False)["predictions"]
-        for row, place in enumerate(places):
-            said = found[row][0].tolist()
-            outputs[place] = said[: said.index(EOS)] if EOS in said else said
-    return outputs
-
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    torch.set_num_threads(request["threads"])
-    with torch.no_grad():
-        model, vocabs = build(Path(request["model"]))
-        translate(model, vocabs, request["sentences"][:8], 2, 8)  # warm up
-        for beam, batch, count in request["settings"]:
-            start = time.perf_counter()
-            outputs = translate(model, vocabs, request["sentences"][:count], beam, batch)
-            print(json.dumps({"seconds": time.perf_counter() - start, "outputs": outputs}), flush=True)
+    translator = Translator(
+        *model_and_vocabs, beam_size=beam, max_length=ids.size(1) + 49, max_length_ratio=0, global_scorer=scorer,
+        dump_beam="", report_score=False, **greedy,
+    )  # fmt: skip
+    request = {
+        "src": ids[:, :, None], "srclen": lengths, "cid_line_id": list(range(len(ids))), "ind_in_bucket": lengths,
+    }  # fmt: skip
+    found = translator.translate_batch(request, attn_debug=False)["predictions"]
+    return [best[0].tolist() for best in found]
 
 
 if __name__ == "__main__":
-    main()
+    main(build, decode)
