@@ -1,6 +1,6 @@
 """The parts of a decoder as `fast_step.py` wants them: weights laid out once, and attention of one token a row.
 
-One query a row leaves a matmul nothing to share, so attention over the past is a product and a sum over vectors that
+One query a row leaves a matmul little to share: over a short past, attention is a product and a sum over vectors that
 lie side by side. The same numbers come out as in `headwise.nn`, but for rounding.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.nn import DecoderLayer, MultiHeadAttention
@@ -18,6 +19,9 @@ from headwise.nn import DecoderLayer, MultiHeadAttention
 # Cross-attention is folded where that leaves at most this many numbers, heads · source tokens of all sentences, for
 # each hypothesis of a sentence: beyond, reading them costs more than the two matmuls that they save.
 _MOST_FOLDED = 1024
+# Batched products of matrices with fewer multiplications than this are computed one by one, without the fast library
+# (aten/src/ATen/native/LinearAlgebra.cpp of PyTorch 2).
+_LEAST_PRODUCT = 400
 
 
 class Linear(NamedTuple):
@@ -58,13 +62,16 @@ class Norm(NamedTuple):
         return torch.layer_norm(x, self.size, self.weight, self.bias, self.epsilon)
 
 
-def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Attention of one query a row, already scaled: (…, H, K), (T, …, H, K) twice, mask (T, …, 1) -> (…, H, K)."""
-    scores = (keys * query).sum(dim=-1)  # (T, …, H)
-    if mask is not None:
-        scores += mask
-    weights = scores.softmax(dim=0)
-    return (values * weights.unsqueeze(-1)).sum(dim=0)
+def attend_past(query: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
+    """Attention of one query a row, already scaled: (rows, D), (T, rows, D) twice -> (rows, D)."""
+    length, rows, width = keys.shape
+    if length * (width // heads) < _LEAST_PRODUCT:
+        keys, values = (part.view(length, rows, heads, -1) for part in (keys, values))
+        weights = (keys * query.view(rows, heads, -1)).sum(dim=-1).softmax(dim=0)  # (T, rows, H)
+        return (values * weights.unsqueeze(-1)).sum(dim=0).view(rows, width)
+    keys, values = (part.view(length, rows * heads, -1).transpose(0, 1) for part in (keys, values))  # (rows · H, T, K)
+    weights = torch.bmm(query.reshape(rows * heads, 1, -1), keys.transpose(1, 2)).softmax(dim=-1)
+    return torch.bmm(weights, values).view(rows, width)
 
 
 class Cross(Protocol):
@@ -81,20 +88,19 @@ class PlainCross(NamedTuple):
     """Keys and values a head, as in the paper."""
 
     layer: CrossWeights
-    keys: Tensor  # (S, B, 1, H, K)
-    values: Tensor
-    mask: Tensor | None  # (S, B, 1, 1), 0 or -inf
+    keys: Tensor  # (B, H, K, S)
+    values: Tensor  # (B, H, S, K)
+    added: Tensor  # (B, H, 1, S), 0 or -inf
 
     def add_to(self, x: Tensor, y: Tensor, beam: int) -> Tensor:
-        _, sentences, _, heads, size = self.keys.shape
-        query = self.layer.query(y).view(sentences, beam, heads, size)
-        attended = attend(query, self.keys, self.values, self.mask)  # (B, beam, H, K)
-        return x + self.layer.output(attended.view(x.shape))
+        sentences, heads, size, _ = self.keys.shape
+        query = self.layer.query(y).view(sentences, beam, heads, size).transpose(1, 2).reshape(-1, beam, size)
+        weights = torch.baddbmm(self.added.flatten(0, 1), query, self.keys.flatten(0, 1)).softmax(dim=-1)
+        attended = torch.bmm(weights, self.values.flatten(0, 1)).view(sentences, heads, beam, size)
+        return x + self.layer.output(attended.transpose(1, 2).reshape(x.shape))
 
     def select(self, sentences: Tensor) -> PlainCross:
-        mask = None if self.mask is None else self.mask.index_select(1, sentences)
-        keys, values = (part.index_select(1, sentences) for part in (self.keys, self.values))
-        return PlainCross(self.layer, keys, values, mask)
+        return PlainCross(self.layer, *(part.index_select(0, sentences) for part in self[1:]))
 
 
 class FoldedCross(NamedTuple):
@@ -143,8 +149,18 @@ class CrossWeights:
         projected = self.keys_values(memory.reshape(-1, width)).view(sentences, length, 2, self.heads, -1)
         if sentences * length * self.heads <= _MOST_FOLDED * beam:
             return self._folded(projected, mask)
-        keys, values = projected.permute(2, 1, 0, 3, 4).unsqueeze(3).contiguous().unbind(0)  # (S, B, 1, H, K)
-        return PlainCross(self, keys, values, None if mask is None else mask.permute(3, 0, 1, 2).contiguous())
+        # Longer than it is, with places that are masked, where that brings the fast library in.
+        missing = max(0, -(-_LEAST_PRODUCT // (beam * width // self.heads)) - length)
+        added = (
+            memory.new_zeros(sentences, self.heads, 1, length) if mask is None else mask.expand(-1, self.heads, -1, -1)
+        )
+        keys, values = F.pad(projected, (0, 0, 0, 0, 0, 0, 0, missing)).unbind(2)  # (B, S, H, K)
+        return PlainCross(
+            self,
+            keys.permute(0, 2, 3, 1).contiguous(),
+            values.transpose(1, 2).contiguous(),
+            F.pad(added.expand(-1, self.heads, -1, -1), (0, missing), value=-torch.inf),
+        )
 
     def _folded(self, projected: Tensor, mask: Tensor | None) -> FoldedCross:
         sentences, length, _, heads, size = projected.shape

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from headwise.decoding.fast_layers import Cross, Layer, Norm, attend
+from headwise.decoding.fast_layers import Cross, Layer, Norm, attend_past
 from headwise.models.transformer import Memory, Transformer
 
 _FIRST_CAPACITY = 32  # tokens
@@ -22,7 +22,7 @@ class FastState:
     """The past of every row. Rows are `beam` for each sentence."""
 
     cross: list[Cross]
-    past: Tensor  # keys and values so far, (capacity, layers, rows, 2 · D)
+    past: Tensor  # keys and values so far, (capacity, layers, 2, rows, D)
     spare: Tensor  # where rows are put when they are reordered; flat, and at least as large
     beam: int
     sentences: int
@@ -30,11 +30,11 @@ class FastState:
 
     def reorder(self, indices: Tensor) -> None:
         """Row i becomes the old row indices[i]; rows stay in groups of `beam`, and sentences in their order."""
-        capacity, layers, rows, width = self.past.shape
+        capacity, layers, _, rows, width = self.past.shape
         if indices.numel() > rows:
             raise ValueError("a search has at most as many rows as it began with")
-        moved = self.spare[: capacity * layers * indices.numel() * width].view(capacity, layers, -1, width)
-        used, room = (x[: self.length].flatten(0, 1) for x in (self.past, moved))  # (length · layers, rows, 2 · D)
+        moved = self.spare[: capacity * layers * 2 * indices.numel() * width].view(capacity, layers, 2, -1, width)
+        used, room = (x[: self.length].flatten(0, 2) for x in (self.past, moved))  # (length · layers · 2, rows, D)
         torch.index_select(used, 1, indices, out=room)
         self.past, self.spare = moved, self.past.view(-1)
         if indices.numel() == rows:
@@ -68,7 +68,7 @@ class FastTransformer:
         states = memory.states
         sentences = states.size(0)
         cross = [layer.cross.of_memory(states, memory.allowed, beam) for layer in self.layers]
-        past = states.new_empty(_FIRST_CAPACITY, len(self.layers), sentences * beam, 2 * self.model_dim)
+        past = states.new_empty(_FIRST_CAPACITY, len(self.layers), 2, sentences * beam, self.model_dim)
         return FastState(cross, past, torch.empty_like(past).view(-1), beam, sentences)
 
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
@@ -94,11 +94,11 @@ class FastTransformer:
 
     def _look_back(self, layer: Layer, state: FastState, number: int, x: Tensor, y: Tensor) -> Tensor:
         """x + self-attention of the newest token y, whose keys and values join the cache: (rows, D) twice."""
-        rows, heads, width = y.size(0), self.num_heads, self.model_dim
+        rows, width = y.shape
         projected = layer.self_in(y)  # (rows, 3 · D): query, key, value
-        past = state.past.select(1, number)  # (capacity, rows, 2 · D)
-        past.select(0, state.length).copy_(projected.narrow(1, width, 2 * width))
-        said = past.narrow(0, 0, state.length + 1).view(state.length + 1, rows, 2, heads, -1)
-        query = projected.narrow(1, 0, width).view(rows, heads, -1)
-        attended = attend(query, said.select(2, 0), said.select(2, 1))  # (rows, H, K)
-        return layer.self_out(attended.view(rows, width)).add_(x)
+        past = state.past.select(1, number)  # (capacity, 2, rows, D)
+        newest = projected.narrow(1, width, 2 * width).view(rows, 2, width).transpose(0, 1)
+        past.select(0, state.length).copy_(newest)
+        said = past.narrow(0, 0, state.length + 1)
+        attended = attend_past(projected.narrow(1, 0, width), said.select(1, 0), said.select(1, 1), self.num_heads)
+        return layer.self_out(attended).add_(x)

@@ -42,6 +42,7 @@ class TorchEngine:
         # Learned positions end somewhere; the others do not.
         self.longest: int | None = architecture["max_length"] if architecture.get("positions") == "learned" else None
         self._laid_out: Halves | None = None
+        self._small = is_small(model)
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
@@ -117,7 +118,7 @@ class TorchEngine:
         with _inference(self.model):
             model = self._halves()
             alone = min(workers, len(groups)) <= 1
-            with one_core() if alone and workers > 1 and is_small(self.model) else nullcontext():
+            with one_core() if alone and workers > 1 and self._small else nullcontext():
                 for indices, results in map(work, groups) if alone else side_by_side(work, groups, workers):
                     found.update(zip(indices, results, strict=True))
         return found
@@ -134,11 +135,13 @@ class TorchEngine:
 
 @contextmanager
 def _inference(model: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout within the block."""
+    """No gradients and no dropout within the block. To visit every module takes longer than a step: only if needed."""
     training = model.training
-    model.eval()
+    if training:
+        model.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        model.train(training)
+        if training:
+            model.train()
