@@ -30,6 +30,8 @@ class _Shape(NamedTuple):
     threads: int  # of each
 
 
+_BYTES_FOR_A_TEAM = 32_000_000  # of weights: fewer are read from the cache by one core as fast as by several
+
 Attention = list[list[float]]  # a row a target token, a column a source token
 
 
@@ -48,11 +50,9 @@ class CTranslate2Engine:
         self._end = self._source[EOS]
         export = read_json(directory / "export.json")
         self.longest = int(export["positions"])  # most tokens that there are positions for
-        cores = workers or _cores()
-        # Many sentences: a worker a core, with one thread each. One sentence: the other cores would be idle, and can
-        # help with float32, but int8 with more threads in a worker is several times slower.
-        self._wide = _Shape(cores, 1)
-        self._narrow = _Shape(1, 1 if export["precision"] == "int8" else cores)
+        # Many sentences: a worker a core, with one thread each.
+        self._wide = _Shape(workers or _cores(), 1)
+        self._narrow = _Shape(1, threads_of_one(directory))
         self._directory, self._lock = directory, Lock()
         self._loaded: dict[_Shape, Any] = {}
         self._under_way = 0
@@ -241,6 +241,14 @@ class CTranslate2Engine:
                 if "position" not in str(error):
                     raise
                 raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+
+
+def threads_of_one(directory: Path) -> int:
+    """Threads for a single text. With int8 more than one are several times slower; with float32 they help a little
+    where a step reads many weights, and hinder a small model."""
+    weights = directory / "model.bin"
+    small = not weights.is_file() or weights.stat().st_size < _BYTES_FOR_A_TEAM
+    return 1 if small or read_json(directory / "export.json")["precision"] == "int8" else _cores()
 
 
 def _penalty(options: SearchOptions) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,49 +9,27 @@ from typing import Any
 import ctranslate2
 
 from headwise.bundle.files import Bundle
-from headwise.decoding.writing import Generation, Writing, prompt_ids, read_sampling, read_stops
+from headwise.decoding.ctranslate2_engine import threads_of_one
+from headwise.decoding.writing import Writer, Writing, prompt_ids, read_sampling, read_stops
 from headwise.errors import ModelError, UsageError
 from headwise.text.tokenizer import BOS, PAD, UNK, Tokenizer
 
 _AT_ONCE = 128  # tokens written before somebody looks for a stop string
 
 
-class CTranslate2Generator:
-    """`generate` and `stream` of `Generator`, at temperature 0: CTranslate2's own sampling cannot be seeded by text."""
+class CTranslate2Generator(Writer):
+    """A `Writer` at temperature 0: CTranslate2's own sampling cannot be seeded by text."""
 
     def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path) -> None:
         self.bundle, self.tokenizer = bundle, tokenizer
         self.context = int(bundle.architecture["max_length"])
         self._pieces = tokenizer.vocabulary
         self._never = [[self._pieces[number]] for number in (UNK, BOS)]
-        threads = os.environ.get("OMP_NUM_THREADS", "")
-        cores = int(threads) if threads.isdecimal() and int(threads) > 0 else len(os.sched_getaffinity(0))
+        threads = threads_of_one(directory)
         try:
-            self._inner = ctranslate2.Generator(str(directory), device="cpu", inter_threads=1, intra_threads=cores)
+            self._inner = ctranslate2.Generator(str(directory), device="cpu", inter_threads=1, intra_threads=threads)
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"{directory} is not a model that ctranslate2 can read: {error}") from error
-
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        samples: int = 1,
-        max_tokens: int = 200,
-        stop: str | Sequence[str] = (),
-        **sampling: Any,
-    ) -> list[Generation]:
-        *_, (writing,) = self.write(prompt, samples=samples, max_tokens=max_tokens, stop=stop, **sampling)
-        return [writing.generation]
-
-    def stream(
-        self, prompt: str = "", *, max_tokens: int = 200, stop: str | Sequence[str] = (), **sampling: Any
-    ) -> Iterator[str]:
-        """Piece by piece; a piece is what was written at once."""
-        told = 0
-        for (writing,) in self.write(prompt, max_tokens=max_tokens, stop=stop, **sampling):
-            if (sure := writing.sure) > told:
-                yield writing.text[told:sure]
-                told = sure
 
     def write(
         self,

@@ -15,7 +15,7 @@ from headwise.decoding.cores import Team, is_small
 from headwise.decoding.language_step import FastLanguageModel, Past
 from headwise.decoding.options import Sampling
 from headwise.decoding.sampling import Sampler, row_key
-from headwise.decoding.writing import Generation, Writing, prompt_ids, read_sampling, read_stops
+from headwise.decoding.writing import Writer, Writing, prompt_ids, read_sampling, read_stops
 from headwise.errors import UsageError
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import BOS, Tokenizer
@@ -23,36 +23,13 @@ from headwise.text.tokenizer import BOS, Tokenizer
 _LEAST_ROWS = 4  # samples for which a core of their own pays
 
 
-class Generator:
+class Generator(Writer):
     """A language model and its tokenizer. An end of sentence, which ends every line in training, is a line break."""
 
     def __init__(self, bundle: Bundle, tokenizer: Tokenizer, model: LanguageModel) -> None:
         self.bundle, self.tokenizer, self.model = bundle, tokenizer, model.eval()
         self.context = int(model.architecture["max_length"])
         self._fast: FastLanguageModel | None = None
-
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        samples: int = 1,
-        max_tokens: int = 200,
-        stop: str | Sequence[str] = (),
-        **sampling: Any,
-    ) -> list[Generation]:
-        """`samples` texts that go on from the prompt, until `max_tokens` or a stop string. `sampling`: see Sampling."""
-        *_, written = self.write(prompt, samples=samples, max_tokens=max_tokens, stop=stop, **sampling)
-        return [writing.generation for writing in written]
-
-    def stream(
-        self, prompt: str = "", *, max_tokens: int = 200, stop: str | Sequence[str] = (), **sampling: Any
-    ) -> Iterator[str]:
-        """One sample, piece by piece: together the text that `generate` gives for the same arguments."""
-        told = 0
-        for (writing,) in self.write(prompt, max_tokens=max_tokens, stop=stop, **sampling):
-            if (sure := writing.sure) > told:
-                yield writing.text[told:sure]
-                told = sure
 
     def write(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,45 @@ class Generation:
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]
     stopped: Literal["length", "stop"]
+
+
+class Writer(ABC):
+    """What a language model's engines have in common: all is made of `write`."""
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        samples: int = 1,
+        max_tokens: int = 200,
+        stop: str | Sequence[str] = (),
+        **sampling: Any,
+    ) -> list[Generation]:
+        """`samples` texts that go on from the prompt, until `max_tokens` or a stop string. `sampling`: see Sampling."""
+        *_, written = self.write(prompt, samples=samples, max_tokens=max_tokens, stop=stop, **sampling)
+        return [writing.generation for writing in written]
+
+    def stream(
+        self, prompt: str = "", *, max_tokens: int = 200, stop: str | Sequence[str] = (), **sampling: Any
+    ) -> Iterator[str]:
+        """One sample, piece by piece: together the text that `generate` gives for the same arguments."""
+        told = 0
+        for (writing,) in self.write(prompt, max_tokens=max_tokens, stop=stop, **sampling):
+            if (sure := writing.sure) > told:
+                yield writing.text[told:sure]
+                told = sure
+
+    @abstractmethod
+    def write(
+        self,
+        prompt: str = "",
+        *,
+        samples: int = 1,
+        max_tokens: int = 200,
+        stop: str | Sequence[str] = (),
+        **sampling: Any,
+    ) -> Iterator[list[Writing]]:
+        """All samples while they grow: for a caller that wants to see, or to end, what is being written."""
 
 
 class Writing:
