@@ -11,6 +11,7 @@ fused attention, whose dropouts are on embeddings, attention and inside the feed
 
 Writing: 256 tokens after a prompt of 4, one text and 16 at a time, greedily and sampled at temperature 1, against
 Hugging Face `generate` with its cache. Headwise also tokenizes the prompt and gives text; the peer gets and gives ids.
+The fast engine has weights in int8, and writes one text, greedily.
 
 Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
 alike. A peer's environment is made under --environments on first use; one that cannot be installed is named.
@@ -42,6 +43,8 @@ ARRANGEMENT = {
     "activation_dropout": 0.0,
 }  # fmt: skip
 
+OURS = ("headwise", "headwise_fast")
+
 Figures = dict[str, Any]
 
 
@@ -50,10 +53,12 @@ class Contestant:
     title: str
     peer: str | None = None  # whose environment; None: that of this process
     writes: bool = False
+    trains: bool = True
 
 
 CONTESTANTS = {
     "headwise": Contestant("Headwise", writes=True),
+    "headwise_fast": Contestant("Headwise, fast engine", writes=True, trains=False),
     "plain": Contestant("plain PyTorch GPT"),
     "huggingface": Contestant("Hugging Face GPT-2", "huggingface", writes=True),
     "xtransformers": Contestant("x-transformers", "xtransformers"),
@@ -75,7 +80,7 @@ def run(python: Path | str, name: str, request: Figures) -> Figures:
 
 def ask(arguments: argparse.Namespace, name: str, work: str, number: int) -> Figures:
     room = SIZES["max_length"] if work == "training" else arguments.tokens + 8
-    sizes = {**SIZES, "max_length": room, **(ARRANGEMENT if name == "headwise" else {})}
+    sizes = {**SIZES, "max_length": room, **(ARRANGEMENT if name in OURS else {})}
     return {
         "work": work, "sizes": sizes, "rows": arguments.rows, "warmup": WARMUP, "steps": arguments.steps,
         "round": number, "threads": arguments.threads, "batches": BATCHES, "tokens": arguments.tokens,
@@ -92,7 +97,7 @@ def play(arguments: argparse.Namespace) -> tuple[dict[str, list[Figures]], dict[
             pythons[name] = sys.executable if peer is None else environment(arguments.environments, peer)
         except NotInstalledError as error:
             left_out[name] = f"could not be installed ({error})"
-    trained: dict[str, list[Figures]] = {name: [] for name in pythons}
+    trained: dict[str, list[Figures]] = {name: [] for name in pythons if CONTESTANTS[name].trains}
     written: dict[str, list[Figures]] = {name: [] for name in pythons if CONTESTANTS[name].writes}
     for number in range(arguments.rounds):
         for work, results in (("training", trained), ("writing", written)):
@@ -130,19 +135,23 @@ def as_result(
         result.add("training, most memory", "MB", peaks["headwise"], others(peaks), better="lower")
     for rows in BATCHES:
         for how in ("greedy", "sampled"):
-            found = {n: [f["rates"][f"{rows} {how}"] for f in rounds] for n, rounds in written.items() if rounds}
-            if "headwise" in found:
-                texts = "one text" if rows == 1 else f"{rows} texts at once"
-                result.add(
-                    f"writing, {texts}, {how}", "tokens/s", found["headwise"], others(found), headline=how == "sampled"
-                )
+            setting, texts = f"{rows} {how}", "one text" if rows == 1 else f"{rows} texts at once"
+            found = {
+                name: [figures["rates"][setting] for figures in rounds]
+                for name, rounds in written.items()
+                if rounds and setting in rounds[0]["rates"]
+            }
+            for name in [name for name in OURS if name in found]:
+                what = f"writing, {texts}, {how}" + (", fast engine (int8)" if name == "headwise_fast" else "")
+                headline = how == "sampled" or name == "headwise_fast"
+                result.add(what, "tokens/s", found[name], others(found), headline=headline)
     for name, reason in left_out.items():
         result.leave_out(CONTESTANTS[name].title, reason)
     return result
 
 
 def others(figures: dict[str, Any]) -> dict[str, Any]:
-    return {CONTESTANTS[name].title: figure for name, figure in figures.items() if name != "headwise"}
+    return {CONTESTANTS[name].title: figure for name, figure in figures.items() if name not in OURS}
 
 
 def show(result: Result, trained: dict[str, list[Figures]]) -> None:

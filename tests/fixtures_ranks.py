@@ -21,6 +21,7 @@ languages = ["en", "zh"]
 [tokenizer]
 size = 500
 dropout = 0.1
+target_dropout = 0.1
 [model]
 preset = "tiny"
 model_dim = 16

@@ -17,6 +17,8 @@ from headwise.training.machine import core_count, keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 
+PROMPT = "word1 word2 word3"
+
 
 def build(request: dict) -> tuple[Step, torch.nn.Module]:
     keep_memory()
@@ -33,18 +35,21 @@ def build(request: dict) -> tuple[Step, torch.nn.Module]:
     return step, model
 
 
-def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
-    """A whole generator: the prompt is tokenized and the answer is text."""
+def model_and_tokenizer(request: dict) -> tuple[LanguageModel, Tokenizer]:
     model = LanguageModel(**request["sizes"]).eval()
     words = " ".join(f"word{number}" for number in range(request["sizes"]["vocab"] - FIRST_WORD))
     tokenizer = Tokenizer.train([words], TokenizerSettings(kind="word", size=request["sizes"]["vocab"]))
     assert tokenizer.size == request["sizes"]["vocab"]
+    return model, tokenizer
+
+
+def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
+    """A whole generator: the prompt is tokenized and the answer is text."""
+    model, tokenizer = model_and_tokenizer(request)
     generator = Generator(Bundle(None, "lm", model.architecture, (), {}, {}), tokenizer, model)
 
     def write(rows: int, tokens: int, sample: bool) -> int:
-        texts = generator.generate(
-            "word1 word2 word3", samples=rows, max_tokens=tokens, temperature=1.0 if sample else 0.0, seed=1
-        )
+        texts = generator.generate(PROMPT, samples=rows, max_tokens=tokens, temperature=1.0 if sample else 0.0, seed=1)
         return sum(len(text.ids) for text in texts)
 
     return write, model

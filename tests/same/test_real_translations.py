@@ -1,6 +1,7 @@
 """What is promised of decoding, on the 1,000 sentences of Multi30k's test set of 2016 and a model trained on Multi30k.
 
-HEADWISE_DATA names the folder of the corpora, HEADWISE_MODEL_EN_DE the model directory, English to German.
+HEADWISE_DATA names the folder of the corpora; the model is the one that comes with Headwise, or the directory that
+HEADWISE_MODEL_EN_DE names.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 import torch
 from fixtures_decoding import Uncached
 
+from headwise.bundle.shipped import shipped_directories
 from headwise.bundle.weights import open_model
 from headwise.decoding.batching import Sources, batches
 from headwise.decoding.beam import beam_search
@@ -54,9 +56,9 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    named = os.environ.get("HEADWISE_MODEL_EN_DE")
+    named = os.environ.get("HEADWISE_MODEL_EN_DE") or shipped_directories().get("multi30k-en-de")
     if not named:
-        pytest.skip("HEADWISE_MODEL_EN_DE does not name a model directory")
+        pytest.skip("multi30k-en-de does not ship, and HEADWISE_MODEL_EN_DE does not name a model directory")
     return Path(shutil.copytree(named, tmp_path_factory.mktemp("real") / "model"))
 
 

@@ -1,0 +1,33 @@
+"""Headwise's fast engine, run by benchmarks/language_model.py: CTranslate2 with int8 weights, the likeliest text."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from headwise_language import PROMPT, model_and_tokenizer
+from measure_language import Write, main
+
+from headwise.bundle.weights import save_model
+from headwise.text.tokenizer import TokenizerPair
+from headwise.workflows.generate import open_fast_generator
+
+
+def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
+    model, tokenizer = model_and_tokenizer(request)
+    folder = Path(tempfile.mkdtemp()) / "model"
+    save_model(folder, model, TokenizerPair(tokenizer, tokenizer), family="lm")
+    generator = open_fast_generator(folder)
+
+    def write(rows: int, tokens: int, sample: bool) -> int:
+        if rows > 1 or sample:
+            return 0  # what this engine does not do
+        (text,) = generator.generate(PROMPT, max_tokens=tokens, temperature=0.0)
+        return len(text.ids)
+
+    return write, model
+
+
+if __name__ == "__main__":
+    main(lambda request: (lambda ids: 0.0, torch.nn.Identity()), prepare)
