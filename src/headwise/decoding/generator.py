@@ -52,11 +52,10 @@ class Generator(Writer):
         # Made on first use and kept: the weights of a model that writes do not change.
         model = self._fast = self._fast or FastLanguageModel(self.model)
         model.check_room(len(writings), min(self.context, len(prompt) + writings[0].max_tokens))
-        on_cpu = model.device.type == "cpu"
-        cores = torch.get_num_threads() if on_cpu else 1
-        count = max(1, min(cores, len(writings) // _LEAST_ROWS))
+        small = model.device.type == "cpu" and is_small(self.model)
+        count = max(1, min(torch.get_num_threads(), len(writings) // _LEAST_ROWS)) if small else 1
         shares = [_Share(model, prompt, writings, range(n, len(writings), count), sampling) for n in range(count)]
-        with Team(count, small=on_cpu and is_small(self.model)) as team:
+        with Team(count, small=small) as team:
             while going := [share for share in shares if share.rows]:
                 team(_Share.go_on, going)
                 yield writings
