@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from fixtures_decoding import random_model, random_sources
 
 from headwise.decoding.batching import batches, shares
+from headwise.decoding.generator import Generator
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
+from headwise.workflows.load import load
 
 WAYS = {
     "greedy": SearchOptions(beam=1, max_extra=8, batch_sentences=16),
@@ -80,3 +83,19 @@ def test_an_engine_sees_weights_that_change_between_its_searches() -> None:
     after = [h.score for (h,) in engine.search(sources, WAYS["greedy"])]
     assert after != before
     assert after == [h.score for (h,) in TorchEngine(model).search(sources, WAYS["greedy"])]
+
+
+def test_samples_on_several_cores_are_those_of_one_and_a_stop_ends_each_by_itself(language_model: Path) -> None:
+    generator = load(language_model)
+    assert isinstance(generator, Generator)
+
+    def written(threads: int, stop: str = "\0") -> list[tuple[str, str]]:
+        torch.set_num_threads(threads)
+        texts = generator.generate("the dog", samples=13, max_tokens=40, seed=3, top_k=20, stop=stop)
+        assert torch.get_num_threads() == threads
+        return [(text.text, text.stopped) for text in texts]
+
+    stop = written(1)[0][0][12:14]
+    alone = written(1, stop)
+    assert written(3, stop) == alone
+    assert {stopped for _, stopped in alone} == {"stop", "length"}
