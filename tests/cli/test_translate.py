@@ -163,7 +163,7 @@ def test_a_missing_damaged_or_newer_model_is_one_line_and_exit_2(model: Path, tm
 
 def test_wrong_calls_are_refused_before_any_work(model: Path, language_model: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("one\n")
-    assert "give --model" in run("translate", "one").err
+    assert "no model: give --" in run("translate", "one").err
     assert "not both" in run("translate", "--model", model, "--input", tmp_path / "in", "one").err
     assert "n_best" in run("translate", "--model", model, "--n-best", 0, "one").err
     assert "does not translate" in run("translate", "--model", language_model, "one").err

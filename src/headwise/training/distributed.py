@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from headwise.errors import HeadwiseError, UsageError, WorkFailed
 # A process that dies is noticed at once: its connections break. One that hangs is noticed after this time.
 PATIENCE = timedelta(minutes=30)
 _GLANCE = timedelta(seconds=20)  # how often a process that waits for rank 0 to prepare looks whether all is well
+_FAREWELL = timedelta(seconds=5)  # for the others to hear why rank 0 ends
 
 
 class RankFailed(WorkFailed):
@@ -93,6 +94,8 @@ class World:
         except BaseException as error:
             failure = {"error": str(error) or repr(error), "code": getattr(error, "exit_code", 1)}
             self._store.set(key, json.dumps(failure))
+            with suppress(RuntimeError):  # the store may be this process' own, and end with it
+                self._store.wait([f"{key}/{rank}" for rank in range(1, self.size)], _FAREWELL)
             raise
         self._store.set(key, json.dumps({"result": result}))
         return result
@@ -113,6 +116,7 @@ class World:
         assert self._store is not None
         answer: dict[str, Any] = json.loads(self._store.get(key))
         if "error" in answer:
+            self._store.set(f"{key}/{self.rank}", "heard")
             raise RankFailed(f"stopped, because rank 0 failed: {answer['error']}", answer["code"])
         result: dict[str, Any] = answer["result"]
         return result
