@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 
 from headwise.bundle import shipped
 from headwise.bundle.files import open_bundle
-from headwise.config.load import shipped_recipes
+from headwise.config.load import load_recipe, shipped_recipes
+from headwise.evaluation.contamination import Overlap, overlap
 from headwise.interop import ctranslate2
 from headwise.workflows.models import ShippedModel, find_model, shipped_models
 from headwise.workflows.ship import ABOUT, LARGEST, LARGEST_TOGETHER
@@ -69,3 +72,20 @@ def test_its_card_says_what_it_is_and_how_good_without_paths_of_the_machine(mode
     files = [file for part in (card["recipe"]["data"], card["recipe"]["data"]["test"]) for file in part["source"]]
     assert not any(Path(file).is_absolute() for file in files)
     assert '"/' not in json.dumps(card["recipe"])
+
+
+@each
+def test_the_card_knows_every_line_that_the_model_was_trained_on_and_none_that_tests_it(model: ShippedModel) -> None:
+    corpora = os.environ.get("HEADWISE_DATA")
+    if not corpora:
+        pytest.skip("HEADWISE_DATA does not name the folder of the corpora")
+    recipe, folder = load_recipe(model.name, [], Path(corpora))
+    sketch = open_bundle(model.path).card["data"]["fingerprints"]["source"]
+
+    def known(texts: tuple[str, ...]) -> Overlap:
+        whole = "".join(gzip.decompress((folder / text).read_bytes()).decode() for text in texts)
+        return overlap(whole.split("\n"), sketch)
+
+    training, test = known(recipe.data.source), known(recipe.data.test.source)
+    assert training.seen == training.checked == sketch["lines"] > 20_000
+    assert test.seen <= 0.01 * test.checked
