@@ -11,7 +11,7 @@ fused attention, whose dropouts are on embeddings, attention and inside the feed
 
 Writing: 256 tokens after a prompt of 4, one text and 16 at a time, greedily and sampled at temperature 1, against
 Hugging Face `generate` with its cache. Headwise also tokenizes the prompt and gives text; the peer gets and gives ids.
-The fast engine has weights in int8, and writes one text, greedily.
+The fast engine has weights in int8 and writes greedily, 16 texts after prompts of their own.
 
 Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
 alike. A peer's environment is made under --environments on first use; one that cannot be installed is named.

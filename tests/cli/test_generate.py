@@ -38,6 +38,14 @@ def test_several_samples_are_told_apart(language_model: Path) -> None:
     assert done.out == "".join(f"--- {i} of 3\n{text}\n" for i, text in enumerate(texts, start=1))
 
 
+def test_several_prompts_become_what_each_becomes_alone(language_model: Path) -> None:
+    options = ["--model", language_model, "--max-tokens", 8, "--seed", 1, "--json"]
+    for engine in ([], ["--engine", "ctranslate2", "--temperature", 0]):
+        together = run("generate", *options, *engine, "a", "the dog").lines
+        assert together == [run("generate", *options, *engine, prompt).lines[0] for prompt in ("a", "the dog")]
+        assert [json.loads(line)["prompt"] for line in together] == ["a", "the dog"]
+
+
 def test_it_ends_before_a_stop_string_and_a_line_break_can_be_one(language_model: Path) -> None:
     options = ["--model", language_model, "--seed", 3, "--json", "the"]
     free = json.loads(run("generate", *options, "--max-tokens", 400).out)["text"]
@@ -82,7 +90,8 @@ def test_wrong_calls_are_one_line_each(language_model: Path, word_model: Path, t
         (*model, "--max-tokens", 0): "at least 1",
         (*model, "--samples", 0): "at least 1",
         (*model, "--stop", ""): "must not be empty",
-        (*model, "--stream", "--samples", 2): "leave out --samples",
+        (*model, "--stream", "--samples", 2): "without --samples",
+        (*model, "b", "--stream"): "one prompt",
     }
     for arguments, problem in cases.items():
         done = run("generate", *arguments)

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def generate(
-    prompt: Annotated[str | None, typer.Argument(help="Text to go on from. [default: standard input]")] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROMPT]...", help="Text to go on from, or several. [default: standard input]"),
+    ] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="Most tokens to write.")] = 200,
     temperature: Annotated[
@@ -38,7 +41,7 @@ def generate(
     seed: Annotated[
         int | None, typer.Option("--seed", help="The same seed gives the same text. [default: drawn anew]")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts to write.")] = 1,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts to write for each prompt.")] = 1,
     stream: Annotated[bool, typer.Option("--stream", help="Show the text as it is written.")] = False,
     engine: Annotated[
         str,
@@ -58,35 +61,35 @@ def generate(
     """
     if not model:
         raise UsageError("no model: give --model DIR, such as RUN/model")
-    if stream and (samples > 1 or as_json):
-        raise UsageError("--stream shows one text as it is written: leave out --samples and --json")
+    if stream and (samples > 1 or as_json or len(prompts or ()) > 1):
+        raise UsageError("--stream shows one text as it is written: one prompt, without --samples and --json")
     from headwise.workflows.generate import ENGINES, open_fast_generator, open_generator, read_prompt, window_notice
 
     if engine not in ENGINES:
         raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
     generator = open_fast_generator(model) if engine == "ctranslate2" else open_generator(model)
-    if prompt is None:
-        prompt = "" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)
-    notice = window_notice(generator, prompt, max_tokens)
-    if notice:
-        print(f"headwise: note: {notice}", file=sys.stderr)
+    prompts = prompts or ["" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)]
+    for notice in dict.fromkeys(window_notice(generator, prompt, max_tokens) for prompt in prompts):
+        if notice:
+            print(f"headwise: note: {notice}", file=sys.stderr)
     seed = secrets.randbelow(2**31) if seed is None else seed
     options: dict[str, Any] = {
         "max_tokens": max_tokens, "stop": [_unescaped(text) for text in stop or ()], "temperature": temperature,
         "top_k": top_k, "top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty, "seed": seed,
     }  # fmt: skip
     if stream:
-        for piece in generator.stream(prompt, **options):
+        for piece in generator.stream(prompts[0], **options):
             print(piece, end="", flush=True)
         print()
         return
-    texts = generator.generate(prompt, samples=samples, **options)
-    for number, one in enumerate(texts, start=1):
+    written = generator.generate_each(prompts, samples=samples, **options)
+    texts = [(prompt, one) for prompt, found in zip(prompts, written, strict=True) for one in found]
+    for number, (prompt, one) in enumerate(texts, start=1):
         if as_json:
             print(json.dumps(_as_dict(prompt, one, seed), ensure_ascii=False))
             continue
-        if samples > 1:
-            print(f"--- {number} of {samples}")
+        if len(texts) > 1:
+            print(f"--- {number} of {len(texts)}")
         print(one.text)
 
 

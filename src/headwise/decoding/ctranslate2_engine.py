@@ -6,31 +6,21 @@ sum / length ** α, the paper by sum / ((5 + length) / 6) ** α. So it is asked 
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import ctranslate2
 
 from headwise.bundle.files import read_json
+from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.hypothesis import Hypothesis, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
 from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
-from headwise.errors import DataError, ModelError, UsageError
+from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
-
-
-class _Shape(NamedTuple):
-    workers: int
-    threads: int  # of each
-
-
-_BYTES_FOR_A_TEAM = 32_000_000  # of weights: fewer are read from the cache by one core as fast as by several
 
 Attention = list[list[float]]  # a row a target token, a column a source token
 
@@ -50,13 +40,7 @@ class CTranslate2Engine:
         self._end = self._source[EOS]
         export = read_json(directory / "export.json")
         self.longest = int(export["positions"])  # most tokens that there are positions for
-        # Many sentences: a worker a core, with one thread each.
-        self._wide = _Shape(workers or _cores(), 1)
-        self._narrow = _Shape(1, threads_of_one(directory))
-        self._directory, self._lock = directory, Lock()
-        self._loaded: dict[_Shape, Any] = {}
-        self._under_way = 0
-        self._loaded[self._narrow] = self._load(self._narrow)  # a damaged model is told now
+        self._workers = Workers(ctranslate2.Translator, directory, workers)
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
@@ -211,44 +195,14 @@ class CTranslate2Engine:
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*(self._source[number] for number in source), self._end] for source in sources]
 
-    @contextmanager
-    def _translator(self, sentences: int) -> Iterator[Any]:
-        """CTranslate2 in the shape for so many sentences, loaded when it is first needed."""
-        with self._lock:
-            shape = self._narrow if sentences == 1 and not self._under_way else self._wide
-            if shape not in self._loaded:
-                self._loaded[shape] = self._load(shape)
-            self._under_way += 1
-        try:
-            yield self._loaded[shape]
-        finally:
-            with self._lock:
-                self._under_way -= 1
-
-    def _load(self, shape: _Shape) -> Any:
-        try:
-            return ctranslate2.Translator(
-                str(self._directory), device="cpu", inter_threads=shape.workers, intra_threads=shape.threads
-            )
-        except (RuntimeError, ValueError) as error:
-            raise ModelError(f"{self._directory} is not a model that ctranslate2 can read: {error}") from error
-
     def _call(self, method: str, pieces: list[list[str]], *args: Any, **settings: Any) -> Any:
-        with self._translator(len(pieces)) as translator:
+        with self._workers.of(len(pieces)) as translator:
             try:
                 return getattr(translator, method)(pieces, *args, max_input_length=0, **settings)
             except (RuntimeError, ValueError) as error:
                 if "position" not in str(error):
                     raise
                 raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
-
-
-def threads_of_one(directory: Path) -> int:
-    """Threads for a single text. With int8 more than one are several times slower; with float32 they help a little
-    where a step reads many weights, and hinder a small model."""
-    weights = directory / "model.bin"
-    small = not weights.is_file() or weights.stat().st_size < _BYTES_FOR_A_TEAM
-    return 1 if small or read_json(directory / "export.json")["precision"] == "int8" else _cores()
 
 
 def _penalty(options: SearchOptions) -> float:
@@ -262,9 +216,3 @@ def _length(hypothesis: Hypothesis) -> int:
 
 def _scored(hypothesis: Hypothesis, log_probs: tuple[float, ...]) -> Hypothesis:
     return replace(hypothesis, log_probs=log_probs[: _length(hypothesis)])
-
-
-def _cores() -> int:
-    """What this process may use, as told by OMP_NUM_THREADS or the system."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return int(told) if told.isdecimal() and int(told) > 0 else len(os.sched_getaffinity(0))

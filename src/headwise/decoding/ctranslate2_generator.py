@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import ctranslate2
 
 from headwise.bundle.files import Bundle
-from headwise.decoding.ctranslate2_engine import threads_of_one
-from headwise.decoding.writing import Writer, Writing, prompt_ids, read_sampling, read_stops
-from headwise.errors import ModelError, UsageError
+from headwise.decoding.ctranslate2_workers import Workers
+from headwise.decoding.writing import Generation, Writer, Writing, prompt_ids, read_sampling, read_stops
+from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, PAD, UNK, Tokenizer
 
 _AT_ONCE = 128  # tokens written before somebody looks for a stop string
+_MOST_ROWS = 64  # texts of a worker at once
 
 
 class CTranslate2Generator(Writer):
@@ -25,11 +27,7 @@ class CTranslate2Generator(Writer):
         self.context = int(bundle.architecture["max_length"])
         self._pieces = tokenizer.vocabulary
         self._never = [[self._pieces[number]] for number in (UNK, BOS)]
-        threads = threads_of_one(directory)
-        try:
-            self._inner = ctranslate2.Generator(str(directory), device="cpu", inter_threads=1, intra_threads=threads)
-        except (RuntimeError, ValueError) as error:
-            raise ModelError(f"{directory} is not a model that ctranslate2 can read: {error}") from error
+        self._workers = Workers(ctranslate2.Generator, directory)
 
     def write(
         self,
@@ -41,6 +39,25 @@ class CTranslate2Generator(Writer):
         **sampling: Any,
     ) -> Iterator[list[Writing]]:
         """The text after each stretch of tokens."""
+        return self._write(self._rows([prompt], samples, max_tokens, stop, sampling))
+
+    def generate_each(
+        self,
+        prompts: Sequence[str],
+        *,
+        samples: int = 1,
+        max_tokens: int = 200,
+        stop: str | Sequence[str] = (),
+        **sampling: Any,
+    ) -> list[list[Generation]]:
+        rows = self._rows(prompts, samples, max_tokens, stop, sampling)
+        for _ in self._write(rows):
+            pass
+        return [[row.writing.generation] for row in rows]
+
+    def _rows(
+        self, prompts: Sequence[str], samples: int, max_tokens: int, stop: str | Sequence[str], sampling: dict[str, Any]
+    ) -> list[_Row]:
         asked = read_sampling(sampling)
         if asked.temperature != 0 or asked.repetition_penalty != 1.0 or samples != 1:
             raise UsageError(
@@ -48,36 +65,65 @@ class CTranslate2Generator(Writer):
             )
         if max_tokens < 1:
             raise UsageError(f"max_tokens must be at least 1, not {max_tokens}")
-        ids = prompt_ids(self.tokenizer, prompt)
-        return self._write(ids, Writing(self.tokenizer, ids, read_stops(stop), max_tokens))
+        stops, read = read_stops(stop), [prompt_ids(self.tokenizer, prompt) for prompt in prompts]
+        return [_Row(ids, Writing(self.tokenizer, ids, stops, max_tokens), self.context) for ids in read]
 
-    def _write(self, prompt: list[int], writing: Writing) -> Iterator[list[Writing]]:
-        seen = prompt[-self.context :]  # what the model reads before it writes on
-        while not writing.done:
-            if len(seen) > self.context:  # as the torch engine: the last token is said, then the newer half is read
-                seen = [*prompt, *writing.ids][-max(1, self.context // 2) :]
-            room = min(_AT_ONCE, writing.max_tokens - len(writing.ids), self.context + 1 - len(seen))
-            tokens = self._next(seen, room)
-            for token, log_prob in zip(tokens, self._score(seen, tokens), strict=True):
-                if not writing.done:
-                    writing.add(token, log_prob)
-            seen = [*seen, *tokens]
-            yield [writing]
+    def _write(self, rows: Sequence[_Row]) -> Iterator[list[Writing]]:
+        while going := [row for row in rows if not row.writing.done]:
+            alike = defaultdict(list)  # CTranslate2 reads prompts of one length as it reads each of them alone
+            for row in going:
+                alike[row.room(), len(row.seen)].append(row)
+            with self._workers.of(len(going)) as generator:
+                written = [(group, self._begin(generator, group, room)) for (room, _), group in alike.items()]
+                for group, results in written:
+                    tokens = [list(result.result().sequences_ids[0]) for result in results]
+                    for row, said, log_probs in zip(group, tokens, self._score(generator, group, tokens), strict=True):
+                        row.add(said, log_probs)
+            yield [row.writing for row in rows]
 
-    def _next(self, seen: Sequence[int], count: int) -> list[int]:
-        """The likeliest tokens, `count` of them. Padding stands in for an end: the end of sentence is a line break."""
-        (result,) = self._inner.generate_batch(
-            [[self._pieces[number] for number in seen]],
+    def _begin(self, generator: Any, rows: Sequence[_Row], count: int) -> Any:
+        """The likeliest tokens, `count` a row. Padding stands in for an end: the end of sentence is a line break."""
+        return generator.generate_batch(
+            [self._spelled(row.seen) for row in rows],
+            max_batch_size=self._share(rows),
             max_length=count,
             min_length=count,
             end_token=self._pieces[PAD],
             suppress_sequences=self._never,
             include_prompt_in_result=False,
             sampling_topk=1,
+            asynchronous=True,
         )
-        return list(result.sequences_ids[0])
 
-    def _score(self, seen: Sequence[int], tokens: Sequence[int]) -> list[float]:
+    def _score(self, generator: Any, rows: Sequence[_Row], tokens: list[list[int]]) -> Iterator[Sequence[float]]:
         """log p of each token: those of the search leave the forbidden tokens out, which the model does not."""
-        (result,) = self._inner.score_batch([[self._pieces[number] for number in (*seen, *tokens)]])
-        return list(result.log_probs[len(seen) - 1 :])
+        texts = [self._spelled([*row.seen, *said]) for row, said in zip(rows, tokens, strict=True)]
+        results = generator.score_batch(texts, max_batch_size=self._share(rows))
+        return (result.log_probs[len(row.seen) - 1 :] for row, result in zip(rows, results, strict=True))
+
+    def _share(self, rows: Sequence[_Row]) -> int:
+        """Texts of one worker."""
+        return min(_MOST_ROWS, -(-len(rows) // self._workers.cores))
+
+    def _spelled(self, ids: Sequence[int]) -> list[str]:
+        return [self._pieces[number] for number in ids]
+
+
+class _Row:
+    """One text: its prompt, what has been written, and what the model reads before it writes on."""
+
+    def __init__(self, prompt: list[int], writing: Writing, context: int) -> None:
+        self.prompt, self.writing, self.context = prompt, writing, context
+        self.seen = prompt[-context:]
+
+    def room(self) -> int:
+        """Tokens that can be written at once."""
+        if len(self.seen) > self.context:  # as the torch engine: the last token is said, then the newer half is read
+            self.seen = [*self.prompt, *self.writing.ids][-max(1, self.context // 2) :]
+        return min(_AT_ONCE, self.writing.max_tokens - len(self.writing.ids), self.context + 1 - len(self.seen))
+
+    def add(self, tokens: list[int], log_probs: Sequence[float]) -> None:
+        for token, log_prob in zip(tokens, log_probs, strict=True):
+            if not self.writing.done:
+                self.writing.add(token, log_prob)
+        self.seen = [*self.seen, *tokens]

@@ -38,6 +38,10 @@ class Writer(ABC):
         *_, written = self.write(prompt, samples=samples, max_tokens=max_tokens, stop=stop, **sampling)
         return [writing.generation for writing in written]
 
+    def generate_each(self, prompts: Sequence[str], **options: Any) -> list[list[Generation]]:
+        """`generate` for each prompt, with the same options for all."""
+        return [self.generate(prompt, **options) for prompt in prompts]
+
     def stream(
         self, prompt: str = "", *, max_tokens: int = 200, stop: str | Sequence[str] = (), **sampling: Any
     ) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,6 +48,25 @@ def test_it_writes_the_torch_engines_text_with_its_probabilities(
         (expected,) = slow.generate(prompt, max_tokens=count, temperature=0.0)
         assert (found.text, found.ids, found.stopped) == (expected.text, expected.ids, expected.stopped)
         assert found.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
+
+
+def test_many_prompts_at_once_become_what_each_becomes_alone(language_model: Path, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(language_model, tmp_path / "model"))
+    prompts = ["", "dog", "the quick brown fox", "the quick brown fox jumps over the lazy dog\n" * 4, "red"]
+    options: dict[str, Any] = {"max_tokens": 60, "temperature": 0.0, "stop": "x"}
+    for precision in ("float32", "int8"):
+        fast = open_fast_generator(path, precision)
+        alone = [fast.generate(prompt, **options) for prompt in prompts]
+        together = fast.generate_each(prompts, **options)
+        assert [one.ids for (one,) in together] == [one.ids for (one,) in alone]
+        for (one,), (other,) in zip(together, alone, strict=True):
+            assert (one.text, one.stopped) == (other.text, other.stopped)
+            assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+    assert fast.generate_each([], **options) == []
+    texts = [text for (text,) in open_generator(path).generate_each(prompts, **options)]
+    assert [one.ids for one in texts] == [
+        one.ids for (one,) in open_fast_generator(path, "float32").generate_each(prompts, **options)
+    ]
 
 
 def test_stop_strings_and_streams_work_and_the_export_is_kept(language_model: Path, tmp_path: Path) -> None:
