@@ -57,7 +57,7 @@ NAMES = {
 CHANGES = {"training.ema": 0.998}
 
 # A part of the difference is the recipe, not the speed, and the table says so.
-RECIPES_DIFFER = "ours with cosine decay, averaged weights and BPE dropout, theirs without"
+RECIPES_DIFFER = "ours with cosine decay and averaged weights, theirs without"
 
 Point = dict[str, float]
 Curves = dict[str, dict[str, Any]]

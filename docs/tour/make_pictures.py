@@ -22,8 +22,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from headwise.files import write_whole
 from headwise.look.curves import COLOURS
-from headwise.look.files import write_whole
 from headwise.look.panels import Panel
 from headwise.look.pictures import mask_picture, panels_picture, positions_picture
 from headwise.nn import MultiHeadAttention, RotaryPositions, scaled_dot_product_attention, sinusoidal_positions

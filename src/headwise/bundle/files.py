@@ -26,6 +26,7 @@ from safetensors import SafetensorError
 
 from headwise.bundle.shipped import locate, shipped_directories
 from headwise.errors import ModelError, WorkFailed
+from headwise.files import sync
 
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "card.json"
@@ -123,7 +124,7 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
         if final.exists():
             os.rename(final, old)
         os.rename(new, final)
-        _sync(final.parent)
+        sync(final.parent)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(new, ignore_errors=True)
         if old.exists() and not final.exists():
@@ -153,16 +154,8 @@ def sync_tree(directory: Path) -> None:
     """fsync of every file and folder, deepest first."""
     for folder, _, files in os.walk(directory, topdown=False):
         for name in files:
-            _sync(Path(folder, name))
-        _sync(Path(folder))
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            sync(Path(folder, name))
+        sync(Path(folder))
 
 
 def file_hash(path: Path) -> str:

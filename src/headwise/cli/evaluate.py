@@ -72,7 +72,7 @@ def evaluate(
         result = work.evaluate(question, advance)
     _warn_of_overlap(result.overlap)
     if output:
-        from headwise.workflows.output import whole_file
+        from headwise.files import whole_file
 
         with whole_file(output) as stream:
             stream.writelines(f"{line}\n" for line in result.translations)

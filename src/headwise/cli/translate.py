@@ -206,7 +206,7 @@ def output(file: str) -> Iterator[TextIO]:
             reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
         return
-    from headwise.workflows.output import whole_file
+    from headwise.files import whole_file
 
     with whole_file(file) as stream:
         yield stream

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from headwise.data.chunks import Chunk, Chunks
 from headwise.data.store import MANIFEST, Manifest, Store, StoreDamagedError
 from headwise.errors import WorkFailed
+from headwise.files import sync
 from headwise.text.tokenizer import Tokenizer
 
 Progress = Callable[[int], None]  # is told how many lines were read so far
@@ -54,12 +55,12 @@ def _write_whole(final: Path, write: Callable[[Path], None]) -> None:
     partial.mkdir()
     try:
         write(partial)
-        _sync(partial)
+        sync(partial)
         try:
             partial.rename(final)
         except OSError:
             Store(final)  # without a working lock another writer may have been first; then theirs is as good
-        _sync(final.parent)
+        sync(final.parent)
     except StoreDamagedError as error:
         raise WorkFailed(f"{final} is in the way and is not a token store; remove it") from error
     finally:
@@ -102,7 +103,7 @@ def write_files(
             about=dict(about or {}),
         )
     manifest.write(directory / MANIFEST)
-    _sync(directory / MANIFEST)
+    sync(directory / MANIFEST)
 
 
 class _SideWriter:
@@ -160,11 +161,3 @@ def _locked(path: Path) -> Iterator[bool]:
             yield False
         else:
             yield True
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.errors import UsageError
+from headwise.files import write_whole
 from headwise.look.alignment import Alignment, align
-from headwise.look.files import write_whole
 from headwise.look.panels import Floats, Panel
 from headwise.look.reading import Reading, read_tokens
 from headwise.look.saliency import gradient_times_input

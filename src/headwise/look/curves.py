@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from headwise.errors import UsageError
+from headwise.files import write_whole
 from headwise.look import fonts
-from headwise.look.files import write_whole
 
 DOTS = 130  # an inch, in a PNG
 COLOURS = ("#1f5fbf", "#d1495b", "#2e8b57", "#b8860b", "#7b4fa6", "#008b8b", "#8c564b", "#5f6b7a")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from headwise.errors import UsageError
+from headwise.files import write_whole
 from headwise.look import fonts
 from headwise.look.alignment import Alignment
-from headwise.look.files import write_whole
 from headwise.look.panels import Floats, Panel
 from headwise.nn import causal_mask, sinusoidal_positions
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +30,8 @@ import tokenizers
 from tokenizers import models
 
 from headwise.config import schema
-from headwise.errors import DataError, ModelError, WorkFailed
+from headwise.errors import DataError, ModelError
+from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
@@ -81,16 +81,7 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write the JSON file; another reader sees the old file or the new one, never a part."""
-        partial = Path(f"{path}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                file.write(self.json)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise WorkFailed(f"{path}: cannot write the tokenizer ({error.strerror or error})") from None
+        write_whole(path, self.json.encode())
 
     @cached_property
     def json(self) -> str:

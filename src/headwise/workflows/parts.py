@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import WorkFailed
+from headwise.files import check_place, whole_file
 from headwise.text.lines import check_file
 from headwise.training.distributed import World
-from headwise.workflows.output import check_place, whole_file
 from headwise.workflows.translate import Told, input_chunks
 
 # Chunks of source lines in; for each, in order, its lines of output and which of them (from 0) were cut off.

@@ -23,6 +23,7 @@ from headwise.bundle.checkpoint import list_checkpoints
 from headwise.config.load import load_recipe, print_recipe
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError, WorkFailed
+from headwise.files import write_whole
 
 # Settings that do not change what is computed up to a given update: a run may go on with other values.
 _FREE = {
@@ -71,9 +72,9 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.finished.unlink(missing_ok=True)
-            _replace(self.recipe, print_recipe(recipe))
         except OSError as error:
             raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
+        write_whole(self.recipe, print_recipe(recipe).encode())
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -95,10 +96,7 @@ class RunDirectory:
             os.close(handle)
 
     def finish(self, values: dict[str, Any]) -> None:
-        try:
-            _replace(self.finished, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
+        write_whole(self.finished, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())
 
     def _stored(self) -> Recipe:
         return load_recipe(self.recipe)[0]
@@ -128,10 +126,3 @@ def _fixed(recipe: Recipe) -> dict[str, Any]:
         for key, value in keys.items()
         if key not in _FREE.get(section, set()) and not (section == "model" and key == "preset")
     }
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a small file whole or not at all."""
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)

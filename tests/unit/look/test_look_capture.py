@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.errors import UsageError, WorkFailed
+from headwise.errors import UsageError
 from headwise.look.capture import Look, look_at_text, look_at_translation
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
@@ -189,5 +189,5 @@ def test_a_wrong_request_is_one_clear_line_and_writes_nothing(
 
 
 def test_a_folder_that_is_not_there_is_one_clear_line(seen: Look, tmp_path: Path) -> None:
-    with pytest.raises(WorkFailed, match="cannot write the picture"):
+    with pytest.raises(UsageError, match="there is no such folder"):
         seen.save(tmp_path / "nowhere" / "a.html")

@@ -1,4 +1,4 @@
-"""A text file that is there whole or not at all."""
+"""Files that are there whole or not at all."""
 
 from __future__ import annotations
 
@@ -44,3 +44,17 @@ def whole_file(file: str | Path) -> Iterator[TextIO]:
     finally:
         if not special:
             partial.unlink(missing_ok=True)
+
+
+def write_whole(file: str | Path, content: bytes) -> None:
+    with whole_file(file) as stream:
+        stream.buffer.write(content)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file or folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
