@@ -18,7 +18,7 @@ def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
     model, tokenizer = model_and_tokenizer(request)
     folder = Path(tempfile.mkdtemp()) / "model"
     save_model(folder, model, TokenizerPair(tokenizer, tokenizer), family="lm")
-    generator = open_fast_generator(folder)
+    generator = open_fast_generator(folder, token_scores=False)
 
     def write(rows: int, tokens: int, sample: bool) -> int:
         if sample:

@@ -67,7 +67,8 @@ def generate(
 
     if engine not in ENGINES:
         raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
-    generator = open_fast_generator(model) if engine == "ctranslate2" else open_generator(model)
+    fast = engine == "ctranslate2"
+    generator = open_fast_generator(model, token_scores=as_json) if fast else open_generator(model)
     prompts = prompts or ["" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)]
     for notice in dict.fromkeys(window_notice(generator, prompt, max_tokens) for prompt in prompts):
         if notice:

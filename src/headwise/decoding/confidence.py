@@ -10,6 +10,7 @@ no calibration, the geometric mean itself is given.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,14 @@ def confidence(mean_log_prob: float, calibration: Mapping[str, Any] | None = Non
     """Expected quality by the calibration, else the geometric mean of the token probabilities."""
     if not calibration:
         return min(1.0, math.exp(mean_log_prob))
-    return float(np.clip(np.interp(mean_log_prob, calibration["mean_log_prob"], calibration["quality"]), 0.0, 1.0))
+    x, y = calibration["mean_log_prob"], calibration["quality"]
+    right = min(max(bisect_right(x, mean_log_prob), 1), len(x) - 1)
+    if len(x) == 1 or not x[0] < mean_log_prob < x[-1]:
+        found = y[0] if mean_log_prob <= x[0] else y[-1]
+    else:
+        share = (mean_log_prob - x[right - 1]) / (x[right] - x[right - 1])
+        found = y[right - 1] + share * (y[right] - y[right - 1])
+    return min(1.0, max(0.0, float(found)))
 
 
 def fit_calibration(

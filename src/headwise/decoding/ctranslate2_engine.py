@@ -98,7 +98,7 @@ class CTranslate2Engine:
         for index, hypotheses in enumerate(found):
             if any(_length(hypothesis) > limits[index] for hypothesis in best(hypotheses, options.n_best)):
                 again[limits[index]].append(index)
-        if options.beam == 1:
+        if options.beam == 1 and again:
             self._cut(sources, options, found, again)
             return found
         for limit, indices in again.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ _MOST_ROWS = 64  # texts of a worker at once
 
 
 class CTranslate2Generator(Writer):
-    """A `Writer` at temperature 0: CTranslate2's own sampling cannot be seeded by text."""
+    """A `Writer` at temperature 0: CTranslate2's own sampling cannot be seeded by text.
 
-    def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path) -> None:
-        self.bundle, self.tokenizer = bundle, tokenizer
+    `token_scores` also gives the log-probability of each token, for which the text is read again.
+    """
+
+    def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path, *, token_scores: bool = True) -> None:
+        self.bundle, self.tokenizer, self.token_scores = bundle, tokenizer, token_scores
         self.context = int(bundle.architecture["max_length"])
         self._pieces = tokenizer.vocabulary
         self._never = [[self._pieces[number]] for number in (UNK, BOS)]
@@ -77,7 +81,8 @@ class CTranslate2Generator(Writer):
                 written = [(group, self._begin(generator, group, room)) for (room, _), group in alike.items()]
                 for group, results in written:
                     tokens = [list(result.result().sequences_ids[0]) for result in results]
-                    for row, said, log_probs in zip(group, tokens, self._score(generator, group, tokens), strict=True):
+                    scores = self._score(generator, group, tokens) if self.token_scores else repeat(())
+                    for row, said, log_probs in zip(group, tokens, scores, strict=False):
                         row.add(said, log_probs)
             yield [row.writing for row in rows]
 
@@ -123,7 +128,7 @@ class _Row:
         return min(_AT_ONCE, self.writing.max_tokens - len(self.writing.ids), self.context + 1 - len(self.seen))
 
     def add(self, tokens: list[int], log_probs: Sequence[float]) -> None:
-        for token, log_prob in zip(tokens, log_probs, strict=True):
+        for token, log_prob in zip_longest(tokens, log_probs):
             if not self.writing.done:
                 self.writing.add(token, log_prob)
         self.seen = [*self.seen, *tokens]

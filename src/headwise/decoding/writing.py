@@ -18,7 +18,7 @@ class Generation:
 
     text: str  # without the prompt and without the stop string
     ids: tuple[int, ...]
-    log_probs: tuple[float, ...]
+    log_probs: tuple[float, ...]  # of each token, where the engine was to give them
     stopped: Literal["length", "stop"]
 
 
@@ -80,9 +80,10 @@ class Writing:
         self._text = ""
         self._seen = 0  # ids that are in the text
 
-    def add(self, token: int, log_prob: float) -> None:
+    def add(self, token: int, log_prob: float | None) -> None:
         self.ids.append(token)
-        self.log_probs.append(log_prob)
+        if log_prob is not None:
+            self.log_probs.append(log_prob)
         if self.stops:
             self._find_stop()
 

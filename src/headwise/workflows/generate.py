@@ -27,14 +27,17 @@ def open_generator(model: str | Path) -> Generator:
     return loaded
 
 
-def open_fast_generator(model: str | Path, precision: str = "int8") -> CTranslate2Generator:
+def open_fast_generator(
+    model: str | Path, precision: str = "int8", *, token_scores: bool = True
+) -> CTranslate2Generator:
     """A language model on the ctranslate2 engine; what it needs is made on first use."""
     bundle = _open(model)
     from headwise.decoding.ctranslate2_generator import CTranslate2Generator
     from headwise.workflows.export import kept_export
 
     tokenizers = TokenizerPair.load(bundle.path)
-    return CTranslate2Generator(bundle, tokenizers.target, kept_export(bundle, tokenizers, precision))
+    directory = kept_export(bundle, tokenizers, precision)
+    return CTranslate2Generator(bundle, tokenizers.target, directory, token_scores=token_scores)
 
 
 def _open(model: str | Path) -> Bundle:

@@ -63,6 +63,8 @@ def test_many_prompts_at_once_become_what_each_becomes_alone(language_model: Pat
             assert (one.text, one.stopped) == (other.text, other.stopped)
             assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
     assert fast.generate_each([], **options) == []
+    plain = open_fast_generator(path, token_scores=False).generate_each(prompts, **options)
+    assert [(one.ids, one.log_probs) for (one,) in plain] == [(one.ids, ()) for (one,) in together]
     texts = [text for (text,) in open_generator(path).generate_each(prompts, **options)]
     assert [one.ids for one in texts] == [
         one.ids for (one,) in open_fast_generator(path, "float32").generate_each(prompts, **options)
