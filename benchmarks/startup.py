@@ -18,6 +18,8 @@ from pathlib import Path
 from environments import DEFAULT, NotInstalledError, environment
 from results import Result
 
+from headwise.text.corpus import read_lines
+
 HERE = Path(__file__).parent
 # What is compared: our command, and for each peer (title, what its Python runs).
 HELP = {
@@ -108,7 +110,7 @@ def main() -> None:
     others = peers(arguments.environments, result)
     compare(result, "headwise --help", [headwise, "--help"], others, arguments.rounds)
     if arguments.model and arguments.source:
-        line = arguments.source.read_text(encoding="utf-8").splitlines()[0]
+        line = next(iter(read_lines(arguments.source))).text
         theirs: dict[str, Command] = {}
         if HELP["huggingface"][0] in others:
             python = str(environment(arguments.environments, "huggingface"))

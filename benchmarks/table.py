@@ -6,6 +6,7 @@ A page has a place for them between `<!-- table -->` and `<!-- /table -->`; what
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,10 @@ def short(results: Sequence[Found], language: str = "en") -> str:
 
 
 def _made_on(results: Sequence[Found], language: str) -> str:
-    machines = list(dict.fromkeys(f"{r['machine']['cpu']}, {r['machine']['threads']} threads" for r in results))
+    threads = defaultdict(set)
+    for result in results:
+        threads[result["machine"]["cpu"]].add(result["machine"]["threads"])
+    machines = [f"{cpu}, {' or '.join(map(str, sorted(counts)))} threads" for cpu, counts in threads.items()]
     peaks = [r["machine"]["matmul_gflops"] for r in results]
     versions = results[0]["machine"]["versions"]
     place, peak = "; ".join(machines), " to ".join(f"{value:g}" for value in sorted({min(peaks), max(peaks)})) + " GF/s"
