@@ -10,7 +10,7 @@ from typing import Any
 from headwise.bundle.files import Bundle
 from headwise.decoding.confidence import confidence
 from headwise.decoding.engine import Engine
-from headwise.decoding.hypothesis import Hypothesis, Stopped
+from headwise.decoding.hypothesis import Hypothesis, Stopped, best
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, split_sentences
 from headwise.decoding.terms import PhraseMaker, glossary_terms, protected_spans
@@ -19,6 +19,8 @@ from headwise.text.tokenizer import TokenizerPair
 
 # A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
 LONGEST_SOURCE = 500  # tokens
+# Where a beam's best has a lower mean log-probability a token, greedy search has a word too (docs/decisions/0014).
+UNSURE = -0.6
 
 
 @dataclass(frozen=True)
@@ -155,11 +157,31 @@ class Translator:
             requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
         if problem := self.engine.lacks(options, requests):
             raise UsageError(f"the {self.engine.name} engine does not do {problem}; use the torch engine")
-        found = self.engine.search(sources, options, requests)
+        found = self._search(sources, options, requests)
         outputs = self.tokenizers.target.decode_batch([h.tokens for hypotheses in found for h in hypotheses])
         spoken = iter(outputs)
         alpha = options.length_penalty
         return [_distinct([self._translation(h, next(spoken), alpha) for h in hypotheses]) for hypotheses in found]
+
+    def _search(
+        self, sources: list[list[int]], options: SearchOptions, requests: list[Request] | None
+    ) -> list[list[Hypothesis]]:
+        """What the engine finds. A beam that is unsure may have pruned what greedy search says, and better."""
+        found = self.engine.search(sources, options, requests)
+        if options.beam == 1 or options.sample is not None:
+            return found
+        unsure = [
+            place
+            for place, (first, *_) in enumerate(found)
+            if first.mean_log_prob(options.length_penalty) < UNSURE and not (requests and requests[place].phrases)
+        ]
+        again = [sources[place] for place in unsure]
+        asked = None if requests is None else [requests[place] for place in unsure]
+        if again:
+            greedy = self.engine.search(again, replace(options, beam=1, n_best=1), asked)
+            for place, hypotheses in zip(unsure, greedy, strict=True):
+                found[place] = best([*found[place], *hypotheses], options.n_best)
+        return found
 
     def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])

@@ -195,3 +195,38 @@ def test_a_translation_can_be_compared_and_kept(trained: Translator) -> None:
     once, again = trained.translate(["one two"]) + trained.translate(["one two"])
     assert isinstance(once, Translation)
     assert once.text == again.text
+
+
+class Unsure(Recorder):
+    """A beam search that finds `beam` for every source, and greedy search `greedy`; it notes what each was asked."""
+
+    def __init__(self, beam: Hypothesis, greedy: Hypothesis) -> None:
+        super().__init__()
+        self.answers, self.asked = {True: greedy, False: beam}, {True: 0, False: 0}
+
+    def search(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> list[list[Hypothesis]]:
+        self.asked[options.beam == 1] += len(sources)
+        return [[self.answers[options.beam == 1]] for _ in sources]
+
+
+@pytest.mark.parametrize(
+    ("beam_score", "greedy_score", "asks", "wins"),
+    [(-0.9, -0.8, True, "greedy"), (-0.9, -1.0, True, "beam"), (-0.5, -0.4, False, "beam")],
+)
+def test_greedy_search_has_a_word_where_a_beam_is_unsure(
+    trained: Translator, beam_score: float, greedy_score: float, asks: bool, wins: str
+) -> None:
+    words = {"beam": (5, 6), "greedy": (7, 8, 9)}
+    beam, greedy = (
+        Hypothesis.of(tokens, [mean] * (len(tokens) + 1), "eos", 0.0)
+        for tokens, mean in zip(words.values(), (beam_score, greedy_score * 3 / 4), strict=True)
+    )  # by sums, which are what a length penalty of 0 compares
+    engine = Unsure(beam, greedy)
+    translator = Translator(trained.bundle, trained.tokenizers, engine)
+    answers = translator.translate(["the cat"] * 3, beam=5, length_penalty=0.0)
+    assert [answer.ids for answer in answers] == [words[wins]] * 3
+    assert engine.asked == {False: 3, True: 3 if asks else 0}
+    assert translator.translate(["the cat"], beam=1)[0].ids == words["greedy"]
+    assert engine.asked[True] == (4 if asks else 1)
