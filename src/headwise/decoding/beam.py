@@ -11,11 +11,13 @@
 A sentence is done when `beam` hypotheses have finished, or when nothing that still runs can beat the worst finished
 hypothesis that will be returned. With a beam of 1 this is greedy search; with a beam as wide as the number of
 possible outputs it is exhaustive search.
+
+Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are sorted out in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,188 +26,184 @@ from torch import Tensor
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
 from headwise.decoding.candidates import NextTokens, Scored, top_tokens
-from headwise.decoding.hypothesis import Hypothesis, Stopped, best
+from headwise.decoding.hypothesis import Hypothesis, Stopped, best, length_penalty
 from headwise.decoding.model import Halves, State, worth_dropping
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import BOS, EOS, PAD
 
+Device = torch.device | str
 _DEAD = float("-inf")
+
+
+# What a hypothesis has said: (all before, the newest token, its log-probability). Hypotheses share their past.
+Said = tuple["Said", int, float] | None
+# Of one sentence: (sum of log-probabilities with the token, which hypothesis goes on, the token, its log-probability)
+Candidate = tuple[float, int, int, float]
 
 
 @dataclass
 class Beams:
-    """The running hypotheses of the sentences still open; `beam` rows for each of B sentences, best first."""
+    """The running hypotheses of the sentences still open: `beam` rows for each."""
 
-    sentences: Tensor  # (B,) places in the batch
-    scores: Tensor  # (B, beam) sums of log-probabilities; -inf is an empty place
-    tokens: Tensor  # (B · beam, longest)
-    log_probs: Tensor  # (B · beam, longest)
+    beam: int
+    sentences: list[int]  # places in the batch
+    scores: list[float]  # of each row, the sum of log-probabilities; -inf is an empty place
+    tokens: list[int]  # the newest of each row
+    said: list[Said]
     length: int = 0  # tokens said so far
 
     @classmethod
-    def start(cls, sources: Sources, beam: int) -> Beams:
-        count, longest, device = len(sources), int(sources.limits.max()), sources.ids.device
-        scores = torch.full((count, beam), _DEAD, device=device)
-        scores[:, 0] = 0.0  # beam equal hypotheses would stay equal: one is enough to begin with
-        size = (count * beam, longest)
-        tokens, log_probs = torch.full(size, PAD, device=device), torch.zeros(size, device=device)
-        return cls(torch.arange(count, device=device), scores, tokens, log_probs)
+    def start(cls, count: int, beam: int) -> Beams:
+        # beam equal hypotheses would stay equal: one is enough to begin with
+        rows = count * beam
+        return cls(beam, list(range(count)), [0.0, *[_DEAD] * (beam - 1)] * count, [BOS] * rows, [None] * rows)
 
-    @property
-    def beam(self) -> int:
-        return self.scores.size(1)
+    def history(self) -> list[list[int]]:  # B · beam times `length`
+        return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in self._rows()]
 
-    @property
-    def history(self) -> Tensor:  # (B · beam, length)
-        return self.tokens[:, : self.length]
+    def row_sentences(self) -> list[int]:
+        return [sentence for sentence in self.sentences for _ in range(self.beam)]
 
-    @property
-    def row_sentences(self) -> Tensor:  # (B · beam,)
-        return self.sentences.repeat_interleave(self.beam)
-
-    def last_tokens(self) -> Tensor:  # (B · beam,)
-        return self.tokens[:, self.length - 1] if self.length else self.tokens.new_full((self.tokens.size(0),), BOS)
+    def _rows(self) -> Iterable[tuple[float, Said]]:
+        return zip(self.scores, self.said, strict=True)
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Continuations of each sentence, best first: all (B, C)."""
-
-    scores: Tensor  # sum of log-probabilities with the token; -inf is no candidate
-    parents: Tensor  # which of the sentence's hypotheses goes on
-    tokens: Tensor
-    log_probs: Tensor  # of the token alone
-
-
-# (what may follow each row, beams, restrictions) -> the best 2 · beam of each sentence
-Select = Callable[[Iterable[Scored], Beams, Restrictions], Candidates]
+def spoken(said: Said) -> tuple[list[int], list[float]]:
+    """Tokens and their log-probabilities, in order."""
+    tokens, log_probs = [], []
+    while said is not None:
+        said, token, log_prob = said
+        tokens.append(token)
+        log_probs.append(log_prob)
+    return tokens[::-1], log_probs[::-1]
 
 
-def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> Candidates:
+# (what may follow each row, beams, restrictions) -> for each sentence its best continuations: at most `beam` that end,
+# all among the first `beam`, and at least as many others, best first, if there are
+Select = Callable[[Iterable[Scored], Beams, Restrictions], list[list[Candidate]]]
+
+
+def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
     """The best 2 · beam continuations: at most `beam` of them can end a sentence, so `beam` are left to go on."""
-    count, beam = beams.scores.shape
+    count, beam = len(beams.sentences), beams.beam
     # Of one hypothesis, beam + 1 tokens are enough: the end of sentence and `beam` others.
     found = [top_tokens(restrict(scored, beams, restrictions), beam + 1) for scored in following]
-    highest, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · beam, C)
-    each = highest.size(1)
-    totals = (highest.view(count, beam, each) + beams.scores[:, :, None]).view(count, beam * each)
-    scores, place = totals.topk(min(2 * beam, beam * each), dim=1)
-    parents = place.div(each, rounding_mode="floor")
-    return Candidates(
-        scores, parents, tokens.view(count, -1).gather(1, place), highest.view(count, -1).gather(1, place)
-    )
+    log_probs, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · beam, C)
+    each = log_probs.size(1)
+    so_far = torch.tensor(beams.scores, device=log_probs.device).view(count, beam, 1)
+    scores, places = (log_probs.view(count, beam, each) + so_far).flatten(1).topk(min(2 * beam, beam * each), dim=1)
+    told = (scores, places, tokens.view(count, -1), log_probs.view(count, -1))
+    return [
+        [
+            (score, place // each, token[place], log_prob[place])
+            for score, place in zip(highest, where, strict=True)
+            if score > _DEAD
+        ]
+        for highest, where, token, log_prob in zip(*(part.tolist() for part in told), strict=True)
+    ]
 
 
 def restrict(scored: Scored, beams: Beams, restrictions: Restrictions) -> Tensor:
     """The log-probabilities with -inf, in place, for what may not come next."""
-    history = beams.history[scored.rows] if restrictions.uses_history else None
-    return restrictions.apply(scored.log_probs, beams.length, beams.row_sentences[scored.rows], history)
+    sentences = history = None
+    if restrictions.uses_sentences:
+        sentences = torch.tensor(beams.row_sentences()[scored.rows], device=scored.log_probs.device)
+    if restrictions.uses_history:
+        said = beams.history()[scored.rows]
+        history = torch.tensor(said, dtype=torch.long, device=scored.log_probs.device).view(len(said), beams.length)
+    return restrictions.apply(scored.log_probs, beams.length, sentences, history)
 
 
-def advance(beams: Beams, state: State, candidates: Candidates, done: Tensor, kept: Tensor) -> Beams:
-    """The next beams: the best candidates that do not end, of the sentences at `kept`; done sentences are emptied."""
-    going = candidates.scores.masked_fill((candidates.tokens == EOS) | done[:, None], _DEAD)
-    if kept.numel() < going.size(0):
-        going = going[kept]
-    scores, place = going.topk(min(beams.beam, going.size(1)), dim=1)
-    if place.size(1) < beams.beam:  # a vocabulary smaller than the beam
-        missing = beams.beam - place.size(1)
-        scores = torch.cat((scores, scores.new_full((scores.size(0), missing), _DEAD)), dim=1)
-        place = torch.cat((place, place.new_zeros(place.size(0), missing)), dim=1)
-    parents, tokens, log_probs = (
-        (x if kept.numel() == x.size(0) else x[kept]).gather(1, place)
-        for x in (candidates.parents, candidates.tokens, candidates.log_probs)
-    )
-    rows = (kept[:, None] * beams.beam + parents).view(-1)
-    state.reorder(rows)
-    moved = Beams(beams.sentences[kept], scores, beams.tokens[rows], beams.log_probs[rows], beams.length + 1)
-    moved.tokens[:, beams.length] = tokens.view(-1)
-    moved.log_probs[:, beams.length] = log_probs.view(-1)
-    return moved
+class Ended:
+    """Hypotheses of a sentence that have ended, and whether it is worth a further step."""
 
-
-class Finished:
-    """Hypotheses that have ended, and when their sentences are done."""
-
-    def __init__(self, sources: Sources, options: SearchOptions, beam: int) -> None:
-        self.options, self.beam = options, beam
-        self.limits = sources.limits
-        self.found: list[list[Hypothesis]] = [[] for _ in sources.indices]
-        device = sources.ids.device
-        self.counts = torch.zeros(len(sources), dtype=torch.long, device=device)
+    def __init__(self, limit: int, guarded: bool, beam: int, options: SearchOptions) -> None:
+        self.limit, self.guarded, self.beam, self.options = limit, guarded, beam, options
+        self.found: list[Hypothesis] = []
         # The score that a running hypothesis must pass: of the worst one that would be returned.
-        self.to_beat = torch.full((len(sources),), _DEAD, device=device)
+        self.to_beat = _DEAD
         # Sums of log-probabilities only fall, so dividing today's by the largest penalty bounds every later score.
-        self.largest_penalty = ((5.0 + self.limits) / 6.0) ** options.length_penalty
-        self.guarded = sources.guarded
+        self.largest_penalty = length_penalty(limit, options.length_penalty)
 
-    def add(self, sentence: int, tokens: list[int], log_probs: list[float], stopped: Stopped) -> None:
-        hypothesis = Hypothesis.of(tokens, log_probs, stopped, self.options.length_penalty)
-        found = self.found[sentence]
-        found.append(hypothesis)
-        self.counts[sentence] += 1
-        if len(found) >= self.options.n_best:
-            kept = best(found, self.options.n_best)
-            self.to_beat[sentence] = kept[-1].score if kept[-1].stopped != "loop" else _DEAD
+    def add(self, tokens: Sequence[int], log_probs: Sequence[float], stopped: Stopped) -> None:
+        self.found.append(Hypothesis.of(tokens, log_probs, stopped, self.options.length_penalty))
+        if len(self.found) >= self.options.n_best:
+            worst = best(self.found, self.options.n_best)[-1]
+            self.to_beat = worst.score if worst.stopped != "loop" else _DEAD
 
-    def collect(self, beams: Beams, candidates: Candidates) -> None:
-        """Keeps the candidates among the best `beam` that end, and all of those where there is no room for more."""
-        tokens = candidates.tokens[:, : self.beam]
-        over = tokens == EOS
-        full = self.limits[beams.sentences] <= beams.length + 1
-        over |= full[:, None]
-        over &= candidates.scores[:, : self.beam] > _DEAD
-        if not bool(over.any()):
-            return
-        places = over.nonzero()
-        row = places[:, 0] * beams.beam + candidates.parents[:, : self.beam][over]
-        heads, head_log_probs = beams.history[row].tolist(), beams.log_probs[row, : beams.length].tolist()
-        ends, end_log_probs = tokens[over].tolist(), candidates.log_probs[:, : self.beam][over].tolist()
-        for index, sentence in enumerate(beams.sentences[places[:, 0]].tolist()):
-            ended = ends[index] == EOS
-            said = heads[index] if ended else [*heads[index], ends[index]]
-            self.add(sentence, said, [*head_log_probs[index], end_log_probs[index]], "eos" if ended else "length")
+    def sort_out(self, candidates: list[Candidate], said: list[Said], length: int) -> list[Candidate]:
+        """Keeps the candidates among the best `beam` that end, and all of those where there is no room for more.
 
-    def drop_loops(self, beams: Beams) -> None:
-        """Takes hypotheses that are caught in a cycle out of the beam."""
-        stuck = loops.looping(beams.history).view_as(beams.scores)
-        stuck &= self.guarded[beams.sentences][:, None] & (beams.scores > _DEAD)
-        for place, column in stuck.nonzero().tolist():
-            row = place * beams.beam + column
-            tokens = beams.history[row].tolist()
-            kept = loops.kept_length(tokens)
-            log_probs = beams.log_probs[row, :kept].tolist()
-            self.add(int(beams.sentences[place]), tokens[:kept], log_probs, "loop")
-        beams.scores.masked_fill_(stuck, _DEAD)
+        `said` is of the sentence's rows. Gives the best `beam` others, which go on; none if the sentence is done.
+        """
+        going = [candidate for candidate in candidates if candidate[2] != EOS]
+        full = length + 1 >= self.limit
+        if full or len(going) < len(candidates):
+            for _, parent, token, log_prob in candidates[: self.beam]:
+                if token == EOS:
+                    tokens, log_probs = spoken(said[parent])
+                    self.add(tokens, [*log_probs, log_prob], "eos")
+                elif full:
+                    self.add(*spoken((said[parent], token, log_prob)), "length")
+        if full or not going or len(self.found) >= self.beam or going[0][0] / self.largest_penalty <= self.to_beat:
+            return []
+        return going[: self.beam]
 
-    def done(self, beams: Beams, candidates: Candidates) -> Tensor:
-        """Which of the open sentences need no further step, bool (B,)."""
-        where = beams.sentences
-        going = candidates.scores.masked_fill(candidates.tokens == EOS, _DEAD).amax(dim=1)
-        hopeless = going / self.largest_penalty[where] <= self.to_beat[where]
-        full = self.limits[where] <= beams.length + 1
-        return (self.counts[where] >= self.beam) | hopeless | full | (going == _DEAD)
+    def stuck(self, said: Said) -> bool:
+        """Whether a hypothesis is caught in a cycle; it has ended then."""
+        tokens, log_probs = spoken(said)
+        kept = loops.kept_length(tokens) if self.guarded else len(tokens)
+        if kept < len(tokens):
+            self.add(tokens[:kept], log_probs[:kept], "loop")
+        return kept < len(tokens)
+
+
+def advance(beams: Beams, state: State, going: list[list[Candidate]], places: Iterable[int], device: Device) -> Beams:
+    """The next beams, of the sentences at `places`: what goes on in each, and empty places."""
+    moved = Beams(beams.beam, [], [], [], [], beams.length + 1)
+    parents = []
+    for place in places:
+        first = place * beams.beam
+        moved.sentences.append(beams.sentences[place])
+        for score, parent, token, log_prob in going[place]:
+            parents.append(first + parent)
+            moved.scores.append(score)
+            moved.tokens.append(token)
+            moved.said.append((beams.said[first + parent], token, log_prob))
+        missing = beams.beam - len(going[place])
+        if missing:
+            parents += [first] * missing
+            moved.scores += [_DEAD] * missing
+            moved.tokens += [PAD] * missing
+            moved.said += [None] * missing
+    state.reorder(torch.tensor(parents, device=device))
+    return moved
 
 
 def beam_search(
     model: Halves, sources: Sources, options: SearchOptions, beam: int | None = None, choose: Select = select
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence that `choose` leads to."""
-    beam = options.beam if beam is None else beam
+    beam, device = options.beam if beam is None else beam, sources.ids.device
     state, score = model.start(model.encode(sources.ids, sources.lengths), beam), NextTokens(model)
-    beams, finished = Beams.start(sources, beam), Finished(sources, options, beam)
-    restrictions = Restrictions(sources, options)
+    beams, restrictions = Beams.start(len(sources), beam), Restrictions(sources, options)
+    limits, guarded = sources.limits.tolist(), sources.guarded.tolist()
+    ended = [Ended(*each, beam, options) for each in zip(limits, guarded, strict=True)]
     while True:
-        candidates = choose(score(model.advance(state, beams.last_tokens())), beams, restrictions)
-        finished.collect(beams, candidates)
-        done = finished.done(beams, candidates)
-        left = (~done).nonzero().squeeze(1)
-        if left.numel() == 0:
+        states = model.advance(state, torch.tensor(beams.tokens, device=device))
+        candidates = choose(score(states), beams, restrictions)
+        going = [
+            ended[sentence].sort_out(candidates[place], beams.said[place * beam : (place + 1) * beam], beams.length)
+            for place, sentence in enumerate(beams.sentences)
+        ]
+        left = [place for place, others in enumerate(going) if others]
+        if not left:
             break
-        if not worth_dropping(left.numel(), done.numel()):
-            left = torch.arange(done.numel(), device=done.device)
-        beams = advance(beams, state, candidates, done, left)
+        dropping = worth_dropping(len(left), len(going))
+        beams = advance(beams, state, going, left if dropping else range(len(going)), device)
         if loops.due(beams.length):
-            finished.drop_loops(beams)
-    return [best(found, options.n_best) for found in finished.found]
+            for row, said in enumerate(beams.said):
+                if ended[beams.sentences[row // beam]].stuck(said):
+                    beams.scores[row] = _DEAD
+    return [best(one.found, options.n_best) for one in ended]

@@ -9,13 +9,13 @@ that the phrases come: no end of sentence before they have, and no token after w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from headwise.decoding.batching import Sources
-from headwise.decoding.beam import Beams, Candidates, restrict
+from headwise.decoding.beam import Beams, Candidate, restrict
 from headwise.decoding.candidates import Scored, top_tokens
 from headwise.decoding.options import Phrase, Request
 from headwise.decoding.restrictions import Restrictions
@@ -109,8 +109,9 @@ def _cost(phrases: Sequence[Phrase]) -> int:
     return sum(phrase.cost for phrase in phrases)
 
 
-@dataclass(frozen=True)
-class _Option:
+class _Option(NamedTuple):
+    """A `Candidate`, and how many tokens are still needed after it."""
+
     score: float
     parent: int
     token: int
@@ -125,21 +126,20 @@ class ConstrainedSelect:
         self.requirements = [Requirements(request) for request in sources.requests]
         self.limits: list[int] = sources.limits.tolist()
 
-    def __call__(self, following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> Candidates:
-        said: list[list[int]] = beams.history.tolist()
-        sentences, scores = beams.row_sentences.tolist(), beams.scores.flatten().tolist()
-        options: list[list[_Option]] = [[] for _ in range(beams.scores.size(0))]
+    def __call__(self, following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
+        options: list[list[_Option]] = [[] for _ in beams.sentences]
+        said, sentences = beams.history(), beams.row_sentences()
         for scored in following:
-            rows = [row for row in range(scored.rows.start, scored.rows.stop) if scores[row] > -torch.inf]
             first = scored.rows.start
+            rows = [row for row in range(first, scored.rows.stop) if beams.scores[row] > -torch.inf]
             # What is required may come even where an option forbids it, so its log-probability is taken first.
             required = {row: self._required(scored.log_probs[row - first], sentences[row], said[row]) for row in rows}
             highest, tokens = (x.tolist() for x in top_tokens(restrict(scored, beams, restrictions), beams.beam + 1))
             for row in rows:
                 follow = dict(zip(tokens[row - first], highest[row - first], strict=True)) | required[row]
-                parent = row % beams.beam
-                options[row // beams.beam] += self._options(sentences[row], said[row], parent, scores[row], follow)
-        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam, beams.scores.device)
+                parent, score = row % beams.beam, beams.scores[row]
+                options[row // beams.beam] += self._options(sentences[row], said[row], parent, score, follow)
+        return [[option[:4] for option in _deal(each, beams.beam)] for each in options]
 
     def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
         """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
@@ -175,15 +175,5 @@ def _deal(options: list[_Option], beam: int) -> list[_Option]:
         dealt += [bank[depth] for _, bank in sorted(banks.items()) if depth < len(bank)]
         depth += 1
     ends = [option for option in dealt[:beam] if option.token == EOS]
-    return ends + [option for option in dealt if option.token != EOS][:beam]
-
-
-def _candidates(chosen: list[list[_Option]], width: int, device: torch.device) -> Candidates:
-    nothing = _Option(-torch.inf, 0, EOS, -torch.inf, 0)
-    rows = [[*options, *[nothing] * (width - len(options))] for options in chosen]
-    return Candidates(
-        torch.tensor([[option.score for option in row] for row in rows], device=device),
-        torch.tensor([[option.parent for option in row] for row in rows], device=device),
-        torch.tensor([[option.token for option in row] for row in rows], device=device),
-        torch.tensor([[option.log_prob for option in row] for row in rows], device=device),
-    )
+    others = [option for option in dealt if option.token != EOS][:beam]
+    return ends + sorted(others, key=lambda option: -option.score)

@@ -1,15 +1,11 @@
 """The loop guard: a model that says the same few tokens again and again is stopped, and its output says so.
 
-Needs no torch: the rule is applied to tensors here, and to finished outputs by engines that search by themselves.
+Needs no torch: engines that search by themselves have it applied to their finished outputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 LONGEST_CYCLE = 10  # tokens
 LEAST_REPEATS = 4
@@ -25,17 +21,6 @@ def needed_tokens(cycle: int) -> int:
 def due(length: int) -> bool:
     """Whether to look for loops now that there are `length` tokens."""
     return length >= LEAST_TOKENS and length % CHECK_EVERY == 0
-
-
-def looping(tokens: Tensor) -> Tensor:
-    """Which rows end in a repeated cycle: (rows, T) -> bool (rows,)."""
-    found = tokens[:, 0] < 0  # none yet
-    for cycle in range(1, LONGEST_CYCLE + 1):
-        needed = needed_tokens(cycle)
-        if tokens.size(1) >= needed:
-            tail = tokens[:, -needed:]
-            found |= (tail[:, cycle:] == tail[:, :-cycle]).all(dim=1)
-    return found
 
 
 def may_loop(tokens: Sequence[int]) -> bool:

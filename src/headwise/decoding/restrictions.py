@@ -23,9 +23,9 @@ class Restrictions:
         self.prefixes = _prefixes(sources)
         self.highest = max((token for request in sources.requests for token in request.prefix), default=0)
 
-    def apply(self, logits: Tensor, step: int, sentences: Tensor, history: Tensor | None) -> Tensor:
-        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,); history (rows, step), needed
-        where `uses_history`."""
+    def apply(self, logits: Tensor, step: int, sentences: Tensor | None, history: Tensor | None) -> Tensor:
+        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,), needed where `uses_sentences`;
+        history (rows, step), needed where `uses_history`."""
         if step == 0:
             self._check(logits.size(1))
         forced = self._forced(logits, step, sentences)
@@ -42,9 +42,9 @@ class Restrictions:
             logits[rows, tokens] = kept
         return logits
 
-    def _forced(self, logits: Tensor, step: int, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    def _forced(self, logits: Tensor, step: int, sentences: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
         """Rows that must take a token of their prefix, these tokens, and their logits before anything is forbidden."""
-        if self.prefixes is None or step >= self.prefixes.size(1):
+        if self.prefixes is None or sentences is None or step >= self.prefixes.size(1):
             return None
         wanted = self.prefixes[sentences, step]
         rows = (wanted >= 0).nonzero().squeeze(1)
@@ -58,6 +58,10 @@ class Restrictions:
                 )
         if self.highest >= vocab:
             raise UsageError(f"token {self.highest} cannot stand in a forced prefix: it is not a token of text")
+
+    @property
+    def uses_sentences(self) -> bool:
+        return self.prefixes is not None
 
     @property
     def uses_history(self) -> bool:
