@@ -35,7 +35,6 @@ from headwise.text.tokenizer import BOS, EOS, PAD
 Device = torch.device | str
 _DEAD = float("-inf")
 
-
 # What a hypothesis has said: (all before, the newest token, its log-probability). Hypotheses share their past.
 Said = tuple["Said", int, float] | None
 # Of one sentence: (sum of log-probabilities with the token, which hypothesis goes on, the token, its log-probability)
@@ -60,13 +59,11 @@ class Beams:
         return cls(beam, list(range(count)), [0.0, *[_DEAD] * (beam - 1)] * count, [BOS] * rows, [None] * rows)
 
     def history(self) -> list[list[int]]:  # B · beam times `length`
-        return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in self._rows()]
+        rows = zip(self.scores, self.said, strict=True)
+        return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in rows]
 
     def row_sentences(self) -> list[int]:
         return [sentence for sentence in self.sentences for _ in range(self.beam)]
-
-    def _rows(self) -> Iterable[tuple[float, Said]]:
-        return zip(self.scores, self.said, strict=True)
 
 
 def spoken(said: Said) -> tuple[list[int], list[float]]:
