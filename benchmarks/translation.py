@@ -38,6 +38,7 @@ PEERS = {
 SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
+ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
 HERE = Path(__file__).parent
 
 Lines = list[str]
@@ -100,7 +101,7 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
     for _ in range(arguments.rounds):
         ours = []
         for beam, batch, count in settings:
-            options = translator.options(beam=beam, batch_sentences=batch)
+            options = translator.options(beam=beam, batch_sentences=batch, length_penalty=ALPHA)
             seconds, found = timed(lambda o=options, n=count: search(translator, ids[:n], o))
             ours.append([list(hypotheses[0].tokens) for hypotheses in found])
             note(rates, f"beam {beam} batch {batch}", "headwise torch", count / seconds)
@@ -172,11 +173,11 @@ def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
 
     if batch > 1:
         chunks = [lines[i : i + CHUNK] for i in range(0, len(lines), CHUNK)]
-        for _ in translate_lines(translator, chunks, Wanted(beam=beam)):
+        for _ in translate_lines(translator, chunks, Wanted(beam=beam, length_penalty=ALPHA)):
             pass
     else:
         for line in lines:
-            translator.translate([line], beam=beam)
+            translator.translate([line], beam=beam, length_penalty=ALPHA)
 
 
 def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
@@ -185,7 +186,7 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
     for group in groups:
         limit = max(map(len, group)) + 49
         engine.translate_batch(
-            group, beam_size=beam, length_penalty=0.6, max_batch_size=batch, max_decoding_length=limit
+            group, beam_size=beam, length_penalty=ALPHA, max_batch_size=batch, max_decoding_length=limit
         )
 
 
