@@ -76,8 +76,8 @@ def spoken(said: Said) -> tuple[list[int], list[float]]:
     return tokens[::-1], log_probs[::-1]
 
 
-# (what may follow each row, beams, restrictions) -> for each sentence its best continuations: at most `beam` that end,
-# all among the first `beam`, and at least as many others, best first, if there are
+# (what may follow each row, beams, restrictions) -> for each sentence its continuations: those that end do so if they
+# are among the first `beam`; of the others, best first, the first `beam` go on
 Select = Callable[[Iterable[Scored], Beams, Restrictions], list[list[Candidate]]]
 
 
