@@ -25,7 +25,8 @@ from headwise.bundle.weights import load_model, save_model
 from headwise.config import schema
 from headwise.data.batch import Batch
 from headwise.decoding.batching import Sources
-from headwise.decoding.beam import Beams, Candidates, beam_search, select
+from headwise.decoding.beam import Beams, Candidate, beam_search, select
+from headwise.decoding.candidates import Scored
 from headwise.decoding.model import WholeStep
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
@@ -356,12 +357,12 @@ def _search(example: Example, page: Page) -> None:
     tokenizer, model = example.tokenizer, example.model
     seen: list[list[str]] = []
 
-    def watched(logits: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+    def watched(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
         seen.append(
             [f"{score:8.3f}  {tokenizer.decode(row) or '(nothing yet)'}"
-             for score, row in zip(beams.scores[0].tolist(), beams.history.tolist(), strict=True) if score > -math.inf]
+             for score, row in zip(beams.scores, beams.history(), strict=True) if score > -math.inf]
         )  # fmt: skip
-        return select(logits, beams, restrictions)
+        return select(following, beams, restrictions)
 
     ids = tokenizer.encode(HERO)
     options = SearchOptions(beam=BEAM, n_best=BEAM)
