@@ -121,7 +121,7 @@ def main() -> None:
     opener = gzip.open if arguments.source.endswith(".gz") else open
     with opener(arguments.source, "rt", encoding="utf-8") as stream:
         lines = [line.strip() for line in stream if line.strip()][: arguments.sentences]
-    translator = open_translator(arguments.model, token_scores=False)
+    translator = open_translator(arguments.model, scores="sentences")
     languages, beam = list(translator.bundle.languages), str(translator.options().beam)
     export = str(kept_export(translator.bundle, translator.tokenizers, "int8"))
     missing = ""

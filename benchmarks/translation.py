@@ -142,7 +142,7 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     pieces = [[tokenizers.source.vocabulary[i] for i in s] + ["</s>"] for s in tokenizers.source.encode_batch(lines)]
     shapes = sorted({(arguments.threads, 1), (1, arguments.threads), (1, 1)})
     for precision in ("float32", "int8"):
-        translator = open_translator(arguments.model, "ctranslate2", precision=precision, token_scores=False)
+        translator = open_translator(arguments.model, "ctranslate2", precision=precision, scores="none")
         directory = str(kept_export(translator.bundle, translator.tokenizers, precision))
         raw = {
             shape: ctranslate2.Translator(directory, inter_threads=shape[0], intra_threads=shape[1]) for shape in shapes

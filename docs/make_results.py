@@ -110,7 +110,7 @@ def outputs(models: Iterable[ShippedModel]) -> str:
     parts = []
     for model in models:
         sentences = SENTENCES[model.name]
-        translations = open_translator(model.path, token_scores=False).translate(sentences)
+        translations = open_translator(model.path, scores="none").translate(sentences)
         rows = [f"| {a} | {b.text} |" for a, b in zip(sentences, translations, strict=True)]
         parts.append("\n".join([f"| {model.source} | {model.target} |", "|---|---|", *rows]))
     return "\n\n".join(parts) or NONE

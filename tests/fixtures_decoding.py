@@ -41,7 +41,7 @@ class WholePast:
     tokens: Tensor
 
     def reorder(self, indices: Tensor) -> None:
-        rows = indices[:: self.beam].div(self.beam, rounding_mode="floor")
+        rows = indices[:: self.beam].div(self.tokens.size(0) // self.source.size(0), rounding_mode="floor")
         self.source, self.tokens = self.source[rows], self.tokens[indices]
         self.lengths = None if self.lengths is None else self.lengths[rows]
 
@@ -60,7 +60,8 @@ class Uncached:
         return WholePast(source, lengths, beam, source.new_zeros(source.size(0) * beam, 0))
 
     def step(self, state: WholePast, tokens: Tensor) -> Tensor:
-        state.tokens = torch.cat((state.tokens, tokens[:, None]), dim=1)
-        source = state.source.repeat_interleave(state.beam, dim=0)
-        lengths = None if state.lengths is None else state.lengths.repeat_interleave(state.beam)
+        state.tokens = torch.cat((state.tokens[: tokens.numel()], tokens[:, None]), dim=1)
+        width = tokens.numel() // state.source.size(0)
+        source = state.source.repeat_interleave(width, dim=0)
+        lengths = None if state.lengths is None else state.lengths.repeat_interleave(width)
         return self.model.project(self.model.states(source, state.tokens, lengths)[:, -1])

@@ -32,12 +32,12 @@ def test_fast_step_gives_the_logits_of_the_models_own_step_while_hypotheses_move
     torch.manual_seed(2)
     ids, lengths = torch.randint(4, 60, (3, 7)), torch.tensor([7, 4, 6])
     states = model.start(model.encode(ids, lengths), beam=2), fast.start(fast.encode(ids, lengths), beam=2)
-    rows = 6
+    rows, moves = 3, {0: [0, 0, 1, 1, 2, 2], 3: [1, 0, 3, 3, 5, 4], 30: [3, 2, 4, 5]}  # one hypothesis each at first
     for step in range(40):  # more than the cache holds at first
         tokens = torch.randint(4, 60, (rows,))
         assert_close(fast.project(fast.advance(states[1], tokens)), model.step(states[0], tokens), atol=2e-5, rtol=1e-4)
-        if step in (3, 30):
-            indices = torch.tensor([1, 0, 3, 3, 5, 4] if step == 3 else [3, 2, 4, 5])
+        if step in moves:
+            indices = torch.tensor(moves[step])
             rows = indices.numel()
             for state in states:
                 state.reorder(indices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ import pytest
 from fixtures_models import english_sentences, german
 
 from headwise.bundle.files import open_bundle
+from headwise.decoding.hypothesis import Scores
 from headwise.decoding.options import Sampling
 from headwise.decoding.translator import Translator
 from headwise.errors import UsageError
@@ -60,6 +62,23 @@ def test_both_engines_have_nearly_the_same_alternatives(with_torch: Translator, 
         texts = [answer.text, *(other.text for other in answer.alternatives)]
         assert len(texts) == len(set(texts)) == 3
         assert answer.score >= answer.alternatives[0].score >= answer.alternatives[1].score
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_text_does_not_depend_on_the_scores_that_are_told(model: Path, with_float32: Translator, beam: int) -> None:
+    with_all = with_float32.translate(SENTENCES, beam=beam)
+    told: tuple[Scores, ...] = ("sentences", "none")
+    for scores in told:
+        translator = open_translator(model, "ctranslate2", precision="float32", scores=scores)
+        found = translator.translate(SENTENCES, beam=beam)
+        assert [one.text for one in found] == [one.text for one in with_all]
+        untold = [math.isnan(one.score) for one in found]
+        assert untold == [math.isnan(one.confidence) for one in found]
+        # Greedy search has a score only where one was needed on the way, and then the right one.
+        assert sum(untold) >= 0.9 * len(found) if (scores, beam) == ("none", 1) else not any(untold)
+        for one, known in zip(found, with_all, strict=True):
+            assert math.isnan(one.score) or one.score == pytest.approx(known.score, abs=1e-4)
+            assert math.isnan(one.score) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
 
 
 def test_int8_translates_as_well_as_float32(model: Path, with_float32: Translator) -> None:

@@ -14,6 +14,7 @@ from headwise.config.ranks import Ranks
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from headwise.decoding.hypothesis import Scores
     from headwise.decoding.translator import Translation
 
 Render = Callable[[str, "Translation", "list[str]"], str]
@@ -90,7 +91,8 @@ def translate(
 
     terms = read_glossary(glossary) if glossary else {}
     wanted = Wanted(beam, n_best, length_penalty, terms, protect, split_sentences)
-    translator = open_translator(directory, engine, precision=precision, plain=wanted.plain, token_scores=as_json)
+    told: Scores = "tokens" if as_json else "sentences" if scores else "none"
+    translator = open_translator(directory, engine, precision=precision, plain=wanted.plain, scores=told)
     translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
     if not text and input_file == "-" and sys.stdin.isatty():

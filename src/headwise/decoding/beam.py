@@ -1,6 +1,6 @@
 """Beam search: at each step the `beam` best continuations of a sentence's hypotheses live on.
 
-    beams ← one empty hypothesis a sentence
+    beams ← one empty hypothesis a sentence (several would be equal, and stay so)
     until every sentence is done:
         expand    logits of every hypothesis' next token, by one cached step
         score     log-probability of a hypothesis so far + of its next token
@@ -43,7 +43,7 @@ Candidate = tuple[float, int, int, float]
 
 @dataclass
 class Beams:
-    """The running hypotheses of the sentences still open: `beam` rows for each."""
+    """The running hypotheses of the sentences still open: `beam` rows for each, but at first only one."""
 
     beam: int
     sentences: list[int]  # places in the batch
@@ -54,16 +54,23 @@ class Beams:
 
     @classmethod
     def start(cls, count: int, beam: int) -> Beams:
-        # beam equal hypotheses would stay equal: one is enough to begin with
-        rows = count * beam
-        return cls(beam, list(range(count)), [0.0, *[_DEAD] * (beam - 1)] * count, [BOS] * rows, [None] * rows)
+        return cls(beam, list(range(count)), [0.0] * count, [BOS] * count, [None] * count)
 
-    def history(self) -> list[list[int]]:  # B · beam times `length`
+    @property
+    def width(self) -> int:
+        """Rows a sentence."""
+        return len(self.scores) // len(self.sentences)
+
+    def of(self, place: int) -> slice:
+        """The rows of a sentence."""
+        return slice(place * self.width, (place + 1) * self.width)
+
+    def history(self) -> list[list[int]]:  # B · width times `length`
         rows = zip(self.scores, self.said, strict=True)
         return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in rows]
 
     def row_sentences(self) -> list[int]:
-        return [sentence for sentence in self.sentences for _ in range(self.beam)]
+        return [sentence for sentence in self.sentences for _ in range(self.width)]
 
 
 def spoken(said: Said) -> tuple[list[int], list[float]]:
@@ -83,13 +90,13 @@ Select = Callable[[Iterable[Scored], Beams, Restrictions], list[list[Candidate]]
 
 def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
     """The best 2 · beam continuations: at most `beam` of them can end a sentence, so `beam` are left to go on."""
-    count, beam = len(beams.sentences), beams.beam
+    count, beam, width = len(beams.sentences), beams.beam, beams.width
     # Of one hypothesis, beam + 1 tokens are enough: the end of sentence and `beam` others.
     found = [top_tokens(restrict(scored, beams, restrictions), beam + 1) for scored in following]
-    log_probs, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · beam, C)
+    log_probs, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · width, C)
     each = log_probs.size(1)
-    so_far = torch.tensor(beams.scores, device=log_probs.device).view(count, beam, 1)
-    scores, places = (log_probs.view(count, beam, each) + so_far).flatten(1).topk(min(2 * beam, beam * each), dim=1)
+    so_far = torch.tensor(beams.scores, device=log_probs.device).view(count, width, 1)
+    scores, places = (log_probs.view(count, width, each) + so_far).flatten(1).topk(min(2 * beam, width * each), dim=1)
     told = (scores, places, tokens.view(count, -1), log_probs.view(count, -1))
     return [
         [
@@ -161,7 +168,7 @@ def advance(beams: Beams, state: State, going: list[list[Candidate]], places: It
     moved = Beams(beams.beam, [], [], [], [], beams.length + 1)
     parents = []
     for place in places:
-        first = place * beams.beam
+        first = beams.of(place).start
         moved.sentences.append(beams.sentences[place])
         for score, parent, token, log_prob in going[place]:
             parents.append(first + parent)
@@ -191,7 +198,7 @@ def beam_search(
         states = model.advance(state, torch.tensor(beams.tokens, device=device))
         candidates = choose(score(states), beams, restrictions)
         going = [
-            ended[sentence].sort_out(candidates[place], beams.said[place * beam : (place + 1) * beam], beams.length)
+            ended[sentence].sort_out(candidates[place], beams.said[beams.of(place)], beams.length)
             for place, sentence in enumerate(beams.sentences)
         ]
         left = [place for place, others in enumerate(going) if others]

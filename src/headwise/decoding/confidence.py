@@ -22,7 +22,9 @@ _KNOTS = 20
 
 
 def confidence(mean_log_prob: float, calibration: Mapping[str, Any] | None = None) -> float:
-    """Expected quality by the calibration, else the geometric mean of the token probabilities."""
+    """Expected quality by the calibration, else the geometric mean of the token probabilities; of nan, nan."""
+    if math.isnan(mean_log_prob):
+        return math.nan
     if not calibration:
         return min(1.0, math.exp(mean_log_prob))
     x, y = calibration["mean_log_prob"], calibration["quality"]

@@ -137,8 +137,8 @@ class ConstrainedSelect:
             highest, tokens = (x.tolist() for x in top_tokens(restrict(scored, beams, restrictions), beams.beam + 1))
             for row in rows:
                 follow = dict(zip(tokens[row - first], highest[row - first], strict=True)) | required[row]
-                parent, score = row % beams.beam, beams.scores[row]
-                options[row // beams.beam] += self._options(sentences[row], said[row], parent, score, follow)
+                parent, score = row % beams.width, beams.scores[row]
+                options[row // beams.width] += self._options(sentences[row], said[row], parent, score, follow)
         return [[option[:4] for option in _deal(each, beams.beam)] for each in options]
 
     def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:

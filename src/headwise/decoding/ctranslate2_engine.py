@@ -6,6 +6,7 @@ sum / length ** α, the paper by sum / ((5 + length) / 6) ** α. So it is asked 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ import ctranslate2
 
 from headwise.bundle.files import read_json
 from headwise.decoding.ctranslate2_workers import Workers
-from headwise.decoding.hypothesis import Hypothesis, best, length_penalty
+from headwise.decoding.hypothesis import Hypothesis, Scores, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
 from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
 from headwise.errors import DataError, UsageError
@@ -26,14 +27,14 @@ Attention = list[list[float]]  # a row a target token, a column a source token
 
 
 class CTranslate2Engine:
-    """An `Engine`. `token_scores` also gives the log-probability of each token, for which the output is read again."""
+    """An `Engine`. For scores of tokens the output is read again; without any, greedy search leaves out the softmax."""
 
     name = "ctranslate2"
 
     def __init__(
-        self, directory: Path, tokenizers: TokenizerPair, *, token_scores: bool = False, workers: int = 0
+        self, directory: Path, tokenizers: TokenizerPair, *, scores: Scores = "sentences", workers: int = 0
     ) -> None:
-        self.token_scores = token_scores
+        self.scores = scores
         self._source = tokenizers.source.vocabulary
         self._target = tokenizers.target.vocabulary
         self._ids = {piece: number for number, piece in enumerate(self._target)}
@@ -51,9 +52,9 @@ class CTranslate2Engine:
         found = self._within_limits(sources, options)
         found = [[h for h in hypotheses if min(h.tokens, default=EOS) >= EOS] for hypotheses in found]
         self._fill_up(sources, options, found)
-        for source, hypotheses in zip(sources, found, strict=True):
-            hypotheses[:] = self._ranked(source, hypotheses, options)
-        return self._with_token_scores(sources, found) if self.token_scores else found
+        self._end_loops(sources, options, found)
+        found = [hypotheses[: options.n_best] for hypotheses in found]
+        return self._with_token_scores(sources, found) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         pieces = [[self._target[number] for number in target] for target in targets]
@@ -96,7 +97,7 @@ class CTranslate2Engine:
         found = self._search(sources, options, max(limits, default=1))
         again: dict[int, list[int]] = defaultdict(list)
         for index, hypotheses in enumerate(found):
-            if any(_length(hypothesis) > limits[index] for hypothesis in best(hypotheses, options.n_best)):
+            if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses[: options.n_best]):
                 again[limits[index]].append(index)
         if options.beam == 1 and again:
             self._cut(sources, options, found, again)
@@ -134,15 +135,13 @@ class CTranslate2Engine:
             limit = min(len(source) + options.max_extra, self.longest)
             (answers,) = self._search([source], options, limit, forbidden=(PAD, UNK, BOS))
             scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
-            hypotheses[:] = [
-                replace(Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty), log_probs=())
-                for (h,) in scored
-            ]
+            rescored = (Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty) for (h,) in scored)
+            hypotheses[:] = best((replace(h, log_probs=()) for h in rescored), options.beam)
 
     def _search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
-        """Every hypothesis of the beam."""
+        """Every hypothesis of the beam, best first."""
         results = self._call(
             "translate_batch",
             self._pieces(sources),
@@ -154,36 +153,38 @@ class CTranslate2Engine:
             max_decoding_length=limit,
             min_decoding_length=0,
             return_end_token=True,
-            return_scores=True,
+            return_scores=options.beam > 1 or self.scores != "none",
         )
         return [self._hypotheses(result, options) for result in results]
 
     def _hypotheses(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
         hypotheses = []
-        for pieces, ranked_by in zip(result.hypotheses, result.scores, strict=True):
+        for pieces, ranked_by in zip(result.hypotheses, result.scores or [math.nan], strict=True):
             tokens = tuple(map(self._ids.__getitem__, pieces))
             # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
             ended = not tokens or tokens[-1] == EOS
             total = ranked_by * len(tokens) ** _penalty(options)
             score = total / length_penalty(len(tokens), options.length_penalty)
             hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length"))
-        return hypotheses
+        return best(hypotheses, options.beam)
 
-    def _ranked(self, source: Sequence[int], hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        ranked = best(hypotheses, options.n_best)
-        if not any(may_loop(hypothesis.tokens) for hypothesis in ranked):
-            return ranked
-        return best((self._without_loop(source, h, options) for h in hypotheses), options.n_best)
-
-    def _without_loop(self, source: Sequence[int], hypothesis: Hypothesis, options: SearchOptions) -> Hypothesis:
-        """The loop guard of `loops.py`, applied to a finished output as if it had been stopped on the way."""
-        tokens = hypothesis.tokens
-        looks = [length for length in range(LEAST_TOKENS, len(tokens) + 1) if due(length)]
-        kept = next((kept for length in looks if (kept := kept_length(tokens[:length])) < length), None)
-        if kept is None or has_loop(source):
-            return hypothesis
-        log_probs = self.score([source], [tokens[:kept]])[0][:kept]
-        return replace(Hypothesis.of(tokens[:kept], log_probs, "loop", options.length_penalty), log_probs=())
+    def _end_loops(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]
+    ) -> None:
+        """The loop guard of `loops.py`, applied to finished outputs as if they had been stopped on the way."""
+        cut: dict[tuple[int, int], tuple[int, ...]] = {}
+        for place, hypotheses in enumerate(found):
+            if any(may_loop(hypothesis.tokens) for hypothesis in hypotheses[: options.n_best]):
+                for number, hypothesis in enumerate(hypotheses):
+                    kept = _before_loop(hypothesis.tokens)
+                    if kept < len(hypothesis.tokens) and not has_loop(sources[place]):
+                        cut[place, number] = hypothesis.tokens[:kept]
+        scores = self.score([sources[place] for place, _ in cut], list(cut.values())) if cut else []
+        for ((place, number), tokens), log_probs in zip(cut.items(), scores, strict=True):
+            stopped = Hypothesis.of(tokens, log_probs[: len(tokens)], "loop", options.length_penalty)
+            found[place][number] = replace(stopped, log_probs=())
+        for place in {place for place, _ in cut}:
+            found[place] = best(found[place], options.beam)
 
     def _with_token_scores(
         self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
@@ -193,7 +194,7 @@ class CTranslate2Engine:
         return [[_scored(hypothesis, next(scores)) for hypothesis in hypotheses] for hypotheses in found]
 
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
-        return [[*(self._source[number] for number in source), self._end] for source in sources]
+        return [[*map(self._source.__getitem__, source), self._end] for source in sources]
 
     def _call(self, method: str, pieces: list[list[str]], *args: Any, **settings: Any) -> Any:
         with self._workers.of(len(pieces)) as translator:
@@ -208,6 +209,12 @@ class CTranslate2Engine:
 def _penalty(options: SearchOptions) -> float:
     """CTranslate2's α. Never 0, with which it would stop by another rule; greedy search has none to choose from."""
     return max(options.length_penalty, 1e-6) if options.beam > 1 else 0.0
+
+
+def _before_loop(tokens: tuple[int, ...]) -> int:
+    """How many tokens stay; all of them where there is no loop."""
+    looks = [length for length in range(LEAST_TOKENS, len(tokens) + 1) if due(length)]
+    return next((kept for length in looks if (kept := kept_length(tokens[:length])) < length), len(tokens))
 
 
 def _length(hypothesis: Hypothesis) -> int:

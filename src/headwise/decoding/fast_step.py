@@ -19,34 +19,45 @@ _FIRST_CAPACITY = 32  # tokens
 
 @dataclass
 class FastState:
-    """The past of every row. Rows are `beam` for each sentence."""
+    """The past of every row. Rows are `beam` for each sentence, or one in the first step."""
 
     cross: list[Cross]
     past: Tensor  # keys and values so far, (capacity, layers, 2, rows, D)
-    spare: Tensor  # where rows are put when they are reordered; flat, and at least as large
+    room: tuple[Tensor, Tensor]  # flat: where `past` lies, and where rows are put when they are reordered
     beam: int
     sentences: int
     length: int = 0
 
-    def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]; rows stay in groups of `beam`, and sentences in their order."""
-        capacity, layers, _, rows, width = self.past.shape
-        if indices.numel() > rows:
-            raise ValueError("a search has at most as many rows as it began with")
-        moved = self.spare[: capacity * layers * 2 * indices.numel() * width].view(capacity, layers, 2, -1, width)
-        used, room = (x[: self.length].flatten(0, 2) for x in (self.past, moved))  # (length · layers · 2, rows, D)
-        torch.index_select(used, 1, indices, out=room)
-        self.past, self.spare = moved, self.past.view(-1)
-        if indices.numel() == rows:
-            return  # no sentence left: hypotheses moved within their own
-        kept = indices[:: self.beam].div(self.beam, rounding_mode="floor")
-        self.sentences = kept.numel()
-        self.cross = [cross.select(kept) for cross in self.cross]
+    @property
+    def width(self) -> int:
+        return self.past.size(3) // self.sentences
 
-    def make_room(self) -> None:
-        if self.length == self.past.size(0):
+    def reorder(self, indices: Tensor) -> None:
+        """Row i becomes the old row indices[i]; rows are then in groups of `beam`, and sentences in their order."""
+        (here, spare), width = self.room, self.width
+        moved = self._with_rows(spare, indices.numel())
+        used, free = (x[: self.length].flatten(0, 2) for x in (self.past, moved))  # (length · layers · 2, rows, D)
+        torch.index_select(used, 1, indices, out=free)
+        self.past, self.room = moved, (spare, here)
+        if indices.numel() < self.sentences * self.beam:
+            kept = indices[:: self.beam].div(width, rounding_mode="floor")
+            self.sentences = kept.numel()
+            self.cross = [cross.select(kept) for cross in self.cross]
+
+    def make_room(self, rows: int) -> None:
+        """For one token more of so many rows."""
+        if self.length == 0:
+            self.past = self._with_rows(self.room[0], rows)
+        elif self.length == self.past.size(0):
             self.past = torch.cat((self.past, torch.empty_like(self.past)))
-            self.spare = torch.empty_like(self.past).view(-1)
+            self.room = self.past.view(-1), torch.empty_like(self.past).view(-1)
+
+    def _with_rows(self, room: Tensor, rows: int) -> Tensor:
+        capacity, layers, two, _, width = self.past.shape
+        numbers = capacity * layers * two * rows * width
+        if numbers > room.numel():
+            raise ValueError("a search has at most as many rows as it was begun with")
+        return room[:numbers].view(capacity, layers, two, rows, width)
 
 
 class FastTransformer:
@@ -69,21 +80,22 @@ class FastTransformer:
         sentences = states.size(0)
         cross = [layer.cross.of_memory(states, memory.allowed, beam) for layer in self.layers]
         past = states.new_empty(_FIRST_CAPACITY, len(self.layers), 2, sentences * beam, self.model_dim)
-        return FastState(cross, past, torch.empty_like(past).view(-1), beam, sentences)
+        return FastState(cross, past, (past.view(-1), torch.empty_like(past).view(-1)), beam, sentences)
 
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
         """Appends one token a row, (rows,), and gives what `project` makes logits of, (rows, D)."""
-        state.make_room()
+        state.make_room(tokens.numel())
         embedded = self.model.target_embedding(tokens[:, None])
         x: Tensor = self.model.target_positions(embedded, state.length)[:, 0]  # (rows, D)
+        width = state.width
         for number, layer in enumerate(self.layers):
             if layer.pre:
                 x = self._look_back(layer, state, number, x, layer.self_norm(x))
-                x = state.cross[number].add_to(x, layer.cross_norm(x), state.beam)
+                x = state.cross[number].add_to(x, layer.cross_norm(x), width)
                 x = x.add_(layer.outer(layer.activation(layer.inner(layer.feed_norm(x)))))
             else:
                 x = layer.self_norm(self._look_back(layer, state, number, x, x))
-                x = layer.cross_norm(state.cross[number].add_to(x, x, state.beam))
+                x = layer.cross_norm(state.cross[number].add_to(x, x, width))
                 x = layer.feed_norm(layer.outer(layer.activation(layer.inner(x))).add_(x))
         state.length += 1
         return x if self.norm is None else self.norm(x)

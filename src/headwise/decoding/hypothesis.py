@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Stopped = Literal["eos", "length", "loop"]
+# What an engine for which they cost time is to tell beside the text: nothing, a score a sentence, or also one a token.
+Scores = Literal["none", "sentences", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,7 @@ class Hypothesis:
     """One output: `tokens` without begin and end of sentence."""
 
     tokens: tuple[int, ...]
-    score: float  # sum of log-probabilities over the length penalty: what hypotheses are ranked by
+    score: float  # sum of log-probabilities over the length penalty: what hypotheses are ranked by; nan: not asked for
     log_probs: tuple[float, ...]  # of each token, and of the end of sentence if it was reached
     stopped: Stopped = "eos"  # reached the end of sentence, the longest length, or was caught in a cycle
 

@@ -11,7 +11,10 @@ class State(Protocol):
     """The past of every row of a batch."""
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]; rows stay in groups, one a sentence, and sentences in their order."""
+        """Row i becomes the old row indices[i]; rows are in groups, one a sentence, and sentences stay in their order.
+
+        A group is of as many rows as `start` was told, but for the first step, which may have one row a sentence.
+        """
         ...
 
 

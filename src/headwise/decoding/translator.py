@@ -28,7 +28,7 @@ class Translation:
     """A translated text and what is known about it."""
 
     text: str
-    score: float  # sum of log-probabilities over the length penalty; of several sentences, the sum of theirs
+    score: float  # sum of log-probabilities over the length penalty; of several sentences, their sum; nan: not told
     tokens: tuple[str, ...]  # pieces, to read
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, and of each end of sentence that was reached
@@ -129,7 +129,8 @@ class Translator:
         if not answers:
             return EMPTY
         if len(sentences) == 1:
-            return replace(answers[0][0], alternatives=tuple(answers[0][1:]))
+            first, *others = answers[0]
+            return replace(first, alternatives=tuple(others)) if others else first
         language = self.bundle.languages[1] if len(self.bundle.languages) > 1 else None
         ranked = []
         for rank in range(max(len(answer) for answer in answers)):

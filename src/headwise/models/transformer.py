@@ -23,19 +23,24 @@ class Memory:
 
 @dataclass
 class DecoderState:
-    """All that a decoding step needs of the past. Rows are hypotheses; `beam` of them share a source sentence."""
+    """All that a decoding step needs of the past. Rows are hypotheses; `beam` of them share a source sentence.
+
+    Before they first differ one row a sentence is enough: the first step may have only that, and `reorder` makes more.
+    """
 
     cross: list[tuple[Tensor, Tensor]]  # a layer's keys and values of the memory, (sentences, H, S, K)
     allowed: Tensor | None  # (sentences, 1, 1, S)
     past: list[KeyValueCache]
     beam: int = 1
+    width: int = 1  # rows a sentence had in the newest step: `beam`, or 1
     length: int = 0  # tokens decoded so far
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]. Rows stay in groups of `beam`, each group from one sentence."""
+        """Row i becomes the old row indices[i]. Then rows are in groups of `beam`, each group from one sentence."""
         for cache in self.past:
             cache.reorder(indices)
-        sentences = indices.view(-1, self.beam)[:, 0] // self.beam
+        sentences = indices.view(-1, self.beam)[:, 0] // self.width
+        self.width = self.beam
         count = self.cross[0][0].size(0)
         if torch.equal(sentences, torch.arange(count, device=sentences.device)):
             return  # hypotheses moved within their sentences
@@ -140,12 +145,13 @@ class Transformer(nn.Module):
         """A state before the first token: `beam` rows a sentence, cross-attention's keys and values computed once."""
         layers = len(self.decoder.layers)
         cross = self.decoder.keys_values(memory.states)
-        return DecoderState(cross, memory.allowed, [KeyValueCache() for _ in range(layers)], beam)
+        return DecoderState(cross, memory.allowed, [KeyValueCache() for _ in range(layers)], beam, beam)
 
     def step(self, state: DecoderState, tokens: Tensor) -> Tensor:
         """Appends one token a row, (rows,), and returns the logits of the next, (rows, V)."""
         if tokens.dim() != 1:
             raise ShapeError(f"step takes one token a row, shape (rows,), not {tuple(tokens.shape)}")
+        state.width = tokens.numel() // state.cross[0][0].size(0)
         x = self._embed_target(tokens[:, None], state.length)  # (rows, 1, D)
         x = self.decoder.advance(x, state.cross, state.allowed, state.past)
         state.length += 1

@@ -99,7 +99,7 @@ def _translated(
     model: str, sources: Sequence[str], question: Question, on_progress: OnProgress | None
 ) -> tuple[list[str], str, Bundle]:
     """Translations, how they were made, and the model's bundle. The fast engine computes in float32 here."""
-    translator = open_translator(model, question.engine, precision="float32", token_scores=False)
+    translator = open_translator(model, question.engine, precision="float32", scores="none")
     options = translator.options(beam=question.beam)
     chunks = [sources[start : start + CHUNK] for start in range(0, len(sources), CHUNK)]
     translations: list[str] = []

@@ -163,7 +163,7 @@ def _open(name: str, path: Path, engine: str, precision: str) -> Served:
     from headwise.bundle.files import open_bundle
 
     if open_bundle(path, verify=False).family == "transformer":
-        translator = open_translator(path, engine, precision=precision, token_scores=False)
+        translator = open_translator(path, engine, precision=precision, scores="sentences")
         if len(translator.bundle.languages) != 2:
             raise UsageError(f"{path} does not say its two languages, so it cannot be asked for by them")
         return ServedTranslator(name, translator)
@@ -177,7 +177,7 @@ def _with_token_scores(translator: Translator) -> Translator:
     if translator.engine.name != "ctranslate2":
         return translator
     engine: Any = copy.copy(translator.engine)
-    engine.token_scores = True
+    engine.scores = "tokens"
     return Translator(translator.bundle, translator.tokenizers, engine)
 
 

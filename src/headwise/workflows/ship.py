@@ -152,7 +152,7 @@ def _measure(original: Bundle, made: Path, sets: list[_Texts], tell: Tell) -> tu
 
 
 def _translate(model: Path, engine: str, sources: Sequence[str]) -> list[str]:
-    translator = open_translator(model, engine, token_scores=False)
+    translator = open_translator(model, engine, scores="none")
     return [" ".join(translation.text.split("\n")) for translation in translator.translate(sources)]
 
 

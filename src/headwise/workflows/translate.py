@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwise.bundle.files import Bundle, open_bundle
+from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation, Translator
 from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.text.lines import STANDARD_INPUT, OnBad, arriving_lines, line_blocks
@@ -56,11 +57,12 @@ def open_translator(
     *,
     precision: str = "int8",
     plain: bool = True,
-    token_scores: bool = True,
+    scores: Scores = "tokens",
 ) -> Translator:
     """A translator on one of the ENGINES. `auto` is the fast one where it is installed and what is asked is `plain`.
 
-    `token_scores`: the fast engine gives the log-probability of each token, from which the confidence is made.
+    `scores` saves the fast engine work: with "sentences" it gives no log-probabilities of tokens, and with "none"
+    greedy search gives no score and no confidence either (they are nan).
     """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
@@ -74,20 +76,20 @@ def open_translator(
         raise UsageError("the ctranslate2 engine knows no glossary and protects nothing; use --engine torch or auto")
     if engine == "ctranslate2" or (engine == "auto" and plain and importlib.util.find_spec("ctranslate2")):
         try:
-            return Translator(bundle, tokenizers, _fast_engine(bundle, tokenizers, precision, token_scores))
+            return Translator(bundle, tokenizers, _fast_engine(bundle, tokenizers, precision, scores))
         except (WorkFailed, UsageError):
             if engine == "ctranslate2":
                 raise
     return Translator(bundle, tokenizers, _torch_engine(bundle))
 
 
-def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, token_scores: bool) -> Engine:
+def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scores: Scores) -> Engine:
     if not importlib.util.find_spec("ctranslate2"):
         raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2, or use --engine torch")
     from headwise.decoding.ctranslate2_engine import CTranslate2Engine
     from headwise.workflows.export import kept_export
 
-    return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, token_scores=token_scores)
+    return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, scores=scores)
 
 
 def _torch_engine(bundle: Bundle) -> Engine:
