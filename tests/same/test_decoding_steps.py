@@ -57,3 +57,23 @@ def test_cached_search_finds_what_uncached_search_finds(kind: str) -> None:
     )
     slow_greedy, fast_greedy = (greedy_search(each, sources, options) for each in searched)
     assert [h.tokens for h in slow_greedy] == [h.tokens for h in fast_greedy]
+
+
+@torch.inference_mode()
+def test_states_that_are_under_way_at_once_have_memory_of_their_own_and_a_finished_one_leaves_its_to_the_next() -> None:
+    model = random_model(1)
+    fast = FastTransformer(model)
+    torch.manual_seed(3)
+    sources, tokens = torch.randint(4, 60, (2, 1, 6)), torch.randint(4, 60, (2, 5, 1))
+    states = [fast.start(fast.encode(source)) for source in sources]
+    for step in range(5):
+        for number, state in enumerate(states):
+            logits = fast.project(fast.advance(state, tokens[number, step]))
+            alone = model(sources[number], tokens[number, : step + 1].T)[:, -1]
+            assert_close(logits, alone, atol=2e-5, rtol=1e-4)
+    place = states[0].room[0].data_ptr()
+    assert states[1].room[0].data_ptr() != place
+    del state, states
+    assert fast.start(fast.encode(sources[0])).room[0].data_ptr() == place
+    larger = fast.start(fast.encode(torch.randint(4, 60, (2, 6))))
+    assert larger.room[0].data_ptr() != place

@@ -61,10 +61,6 @@ class Beams:
         """Rows a sentence."""
         return len(self.scores) // len(self.sentences)
 
-    def of(self, place: int) -> slice:
-        """The rows of a sentence."""
-        return slice(place * self.width, (place + 1) * self.width)
-
     def history(self) -> list[list[int]]:  # B · width times `length`
         rows = zip(self.scores, self.said, strict=True)
         return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in rows]
@@ -97,15 +93,14 @@ def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions
     each = log_probs.size(1)
     so_far = torch.tensor(beams.scores, device=log_probs.device).view(count, width, 1)
     scores, places = (log_probs.view(count, width, each) + so_far).flatten(1).topk(min(2 * beam, width * each), dim=1)
-    told = (scores, places, tokens.view(count, -1), log_probs.view(count, -1))
-    return [
-        [
-            (score, place // each, token[place], log_prob[place])
-            for score, place in zip(highest, where, strict=True)
-            if score > _DEAD
-        ]
-        for highest, where, token, log_prob in zip(*(part.tolist() for part in told), strict=True)
-    ]
+    parents = places.div(each, rounding_mode="floor")
+    told = scores, parents, *(part.view(count, -1).gather(1, places) for part in (tokens, log_probs))
+    return [_alive(zip(*of_one, strict=True)) for of_one in zip(*(part.tolist() for part in told), strict=True)]
+
+
+def _alive(candidates: Iterable[Candidate]) -> list[Candidate]:
+    found = list(candidates)
+    return found if found[-1][0] > _DEAD else [candidate for candidate in found if candidate[0] > _DEAD]
 
 
 def restrict(scored: Scored, beams: Beams, restrictions: Restrictions) -> Tensor:
@@ -167,19 +162,21 @@ def advance(beams: Beams, state: State, going: list[list[Candidate]], places: It
     """The next beams, of the sentences at `places`: what goes on in each, and empty places."""
     moved = Beams(beams.beam, [], [], [], [], beams.length + 1)
     parents = []
+    width, said = beams.width, beams.said
     for place in places:
-        first = beams.of(place).start
+        first = place * width
         moved.sentences.append(beams.sentences[place])
-        for score, parent, token, log_prob in going[place]:
-            parents.append(first + parent)
-            moved.scores.append(score)
-            moved.tokens.append(token)
-            moved.said.append((beams.said[first + parent], token, log_prob))
         missing = beams.beam - len(going[place])
+        if going[place]:
+            scores, rows, tokens, _ = zip(*going[place], strict=True)
+            moved.scores += scores
+            moved.tokens += tokens
+            parents += [first + row for row in rows]
+            moved.said += [(said[first + row], token, log_prob) for _, row, token, log_prob in going[place]]
         if missing:
-            parents += [first] * missing
             moved.scores += [_DEAD] * missing
             moved.tokens += [PAD] * missing
+            parents += [first] * missing
             moved.said += [None] * missing
     state.reorder(torch.tensor(parents, device=device))
     return moved
@@ -197,8 +194,9 @@ def beam_search(
     while True:
         states = model.advance(state, torch.tensor(beams.tokens, device=device))
         candidates = choose(score(states), beams, restrictions)
+        width = beams.width
         going = [
-            ended[sentence].sort_out(candidates[place], beams.said[beams.of(place)], beams.length)
+            ended[sentence].sort_out(candidates[place], beams.said[place * width : (place + 1) * width], beams.length)
             for place, sentence in enumerate(beams.sentences)
         ]
         left = [place for place, others in enumerate(going) if others]

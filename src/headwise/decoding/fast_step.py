@@ -6,6 +6,9 @@ computes on the same weights (tests/same/test_decoding_steps.py), of which it ho
 
 from __future__ import annotations
 
+import math
+import threading
+import weakref
 from dataclasses import dataclass
 
 import torch
@@ -60,12 +63,35 @@ class FastState:
         return room[:numbers].view(capacity, layers, two, rows, width)
 
 
+class Rooms(threading.local):
+    """Memory for the past, which a thread's next search takes over: the first touch of fresh pages costs more than
+    what is then put there. It goes with its thread, or with the model."""
+
+    def __init__(self) -> None:
+        self._taken_by: weakref.ref[FastState] | None = None
+        self._room: tuple[Tensor, Tensor] | None = None
+
+    def state(self, cross: list[Cross], like: Tensor, shape: tuple[int, ...], beam: int, sentences: int) -> FastState:
+        numbers, room = math.prod(shape), self._room
+        in_use = self._taken_by is not None and self._taken_by() is not None
+        if in_use or room is None or room[0].numel() < numbers or _kind(room[0]) != _kind(like):
+            room = like.new_empty(numbers), like.new_empty(numbers)
+        state = FastState(cross, room[0][:numbers].view(shape), room, beam, sentences)
+        if not in_use:
+            self._room, self._taken_by = room, weakref.ref(state)
+        return state
+
+
+def _kind(tensor: Tensor) -> tuple[torch.dtype, torch.device]:
+    return tensor.dtype, tensor.device
+
+
 class FastTransformer:
     """The two halves of a step, for the searches, of a `Transformer`."""
 
     @torch.inference_mode()
     def __init__(self, model: Transformer) -> None:
-        self.model = model
+        self.model, self._rooms = model, Rooms()
         self.layers = [Layer.of(layer) for layer in model.decoder.layers]  # type: ignore[arg-type]
         self.norm = Norm.of(model.decoder.norm) if isinstance(model.decoder.norm, nn.LayerNorm) else None
         self.output = model.output.weight.t().contiguous()  # (D, V)
@@ -79,8 +105,8 @@ class FastTransformer:
         states = memory.states
         sentences = states.size(0)
         cross = [layer.cross.of_memory(states, memory.allowed, beam) for layer in self.layers]
-        past = states.new_empty(_FIRST_CAPACITY, len(self.layers), 2, sentences * beam, self.model_dim)
-        return FastState(cross, past, (past.view(-1), torch.empty_like(past).view(-1)), beam, sentences)
+        shape = _FIRST_CAPACITY, len(self.layers), 2, sentences * beam, self.model_dim
+        return self._rooms.state(cross, states, shape, beam, sentences)
 
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
         """Appends one token a row, (rows,), and gives what `project` makes logits of, (rows, D)."""
