@@ -136,12 +136,21 @@ def _told(pair: tuple[Translation, Translation]) -> list[tuple[str, float, str]]
     return [(one.text, round(one.score, 4), one.stopped) for one in pair]
 
 
-def test_int8_costs_at_most_three_tenths_of_bleu(model: Path, folder: Path) -> None:
-    texts, references = lines(folder, "val.en"), lines(folder, "val.de")
-    scores = {}
-    for precision in ("float32", "int8"):
-        translator = open_translator(model, "ctranslate2", precision=precision)
-        outputs = [answer.text for answer in translator.translate(texts, beam=5)]
-        scores[precision] = bleu(outputs, references, language="de").value
+@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("de", "en")])
+def test_int8_costs_at_most_three_tenths_of_bleu(
+    source: str, target: str, folder: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if (source, target) == ("en", "de"):
+        model = request.getfixturevalue("model")
+    else:
+        model = shutil.copytree(shipped_directories()[f"multi30k-{source}-{target}"], tmp_path / "model")
+    texts, references = lines(folder, f"val.{source}"), lines(folder, f"val.{target}")
+    outputs = {
+        precision: [one.text for one in open_translator(model, precision=precision, scores="none").translate(texts)]
+        for precision in ("float32", "int8")
+    }
+    scores = {precision: bleu(texts, references, language=target).value for precision, texts in outputs.items()}
     print(scores)
     assert scores["int8"] >= scores["float32"] - 0.3
+    # Where 16 bits were too few for sums of products, it was 659 of 1,014.
+    assert sum(a == b for a, b in zip(*outputs.values(), strict=True)) >= 0.75 * len(texts)

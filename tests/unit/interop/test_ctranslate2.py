@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ctranslate2
 import numpy as np
 import pytest
 import torch
+from ctranslate2.specs import model_spec
 from fixtures_models import english_sentences, small_transformer, word_tokenizers
 
 from headwise.bundle.files import Bundle, open_bundle
@@ -20,7 +22,7 @@ from headwise.config import schema
 from headwise.decoding.ctranslate2_engine import CTranslate2Engine
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import ModelError, UsageError
-from headwise.interop.ctranslate2 import export, is_current, sinusoids
+from headwise.interop.ctranslate2 import _to_int8, export, is_current, sinusoids
 from headwise.models.lm import LanguageModel
 from headwise.nn import sinusoidal_positions
 from headwise.text.tokenizer import EOS, Tokenizer, TokenizerPair
@@ -132,6 +134,23 @@ def test_an_export_is_current_until_the_weights_change_or_it_is_damaged(tmp_path
     weights = exported / "model.bin"
     weights.write_bytes(weights.read_bytes()[:-100])
     assert not is_current(changed, exported, "int8")
+
+
+def test_int8_weights_are_as_near_as_their_range_allows_and_two_products_fit_into_16_bits() -> None:
+    layer = SimpleNamespace(weight=None, weight_scale=None, bias=None)
+    matrix = np.random.default_rng(1).normal(size=(50, 30)).astype(np.float32)
+    matrix[3] = 0
+    _to_int8(model_spec.NumpyVariable, layer, "encoder/layer_0/weight", model_spec.NumpyVariable(matrix))
+    weight, scale = layer.weight.numpy(), layer.weight_scale.numpy()
+    assert weight.dtype == np.int8
+    assert scale.dtype == np.float32
+    assert (np.abs(weight).max(axis=1) == np.where(matrix.any(axis=1), 64, 0)).all()
+    assert 2 * 255 * int(weight.max()) <= np.iinfo(np.int16).max
+    np.testing.assert_allclose(weight / scale[:, None], matrix, atol=0.501 * np.abs(matrix).max() / 64)
+    for name in ("bias", "weight_scale"):  # no room for a scale
+        before = getattr(layer, name)
+        _to_int8(model_spec.NumpyVariable, layer, name, before)
+        assert getattr(layer, name) is before
 
 
 def test_int8_is_much_smaller_than_float32(tmp_path: Path) -> None:
