@@ -90,10 +90,14 @@ def translate(model: nn.Module, predict: Predict, ids: dict[str, np.ndarray]) ->
 def greedy(model: nn.Module, predict: Predict, sources: list[list[int]]) -> list[list[int]]:
     source = pad([[*sentence, EOS] for sentence in sources])
     lengths = torch.tensor([len(sentence) + 1 for sentence in sources])
+    outputs: list[list[int]] = [[] for _ in sources]
+    rows = torch.arange(len(sources))  # those that go on
     said = torch.full((len(sources), 1), BOS)
-    ended = torch.zeros(len(sources), dtype=torch.bool)
-    while not ended.all() and said.size(1) <= int(lengths.max()) + EXTRA:
-        token = predict(model, source, lengths, said).argmax(dim=-1)
-        said = torch.cat((said, token[:, None]), dim=1)
-        ended |= token == EOS
-    return [[*row[1:], EOS][: [*row[1:], EOS].index(EOS)] for row in said.tolist()]
+    while len(rows) and said.size(1) <= int(lengths.max()) + EXTRA:
+        longest = int(lengths[rows].max())
+        token = predict(model, source[rows, :longest], lengths[rows], said).argmax(dim=-1)
+        going = token != EOS
+        rows, said = rows[going], torch.cat((said, token[:, None]), dim=1)[going]
+        for row, tokens in zip(rows.tolist(), said[:, 1:].tolist(), strict=True):
+            outputs[row] = tokens
+    return outputs
