@@ -195,8 +195,18 @@ def best_until(points: list[Point], minutes: float) -> float | None:
     return max((point["bleu"] for point in points if point["minutes"] <= minutes * 1.02), default=None)
 
 
+def pace(points: list[Point]) -> float:
+    """Updates a minute, over the whole run."""
+    return points[-1]["updates"] / points[-1]["minutes"]
+
+
 def summarise(curves: Curves, minutes: float, threads: int) -> Result:
-    settings = {"recipe": RECIPE, "minutes": minutes, "signature": "val, greedy, sacreBLEU default", "curves": curves}
+    # Contestants run one after the other, and a machine is not equally fast all the time.
+    paces = [f"{NAMES[name]} {pace(curve['points']):.0f}" for name, curve in curves.items() if curve["points"]]
+    settings = {
+        "recipe": RECIPE, "minutes": minutes, "signature": "val, greedy, sacreBLEU default",
+        "updates a minute": "; ".join(paces), "curves": curves,
+    }  # fmt: skip
     result = Result("time_to_quality", "Time to quality, Multi30k en→de", settings, threads)
     for name, curve in curves.items():
         if "left_out" in curve:
@@ -218,7 +228,9 @@ def summarise(curves: Curves, minutes: float, threads: int) -> Result:
             what = f"time to {goal}, schedule of {end:g}"
             ours, took = reached(points, goals[better]), reached(peers[better], goals[better])
             if ours and took:
-                result.add(what, "minutes", ours, {better: took}, better="lower", headline=True, note=RECIPES_DIFFER)
+                # What is asked for is half the time; the longer schedule's own is for the page alone.
+                asked = name == "headwise-short"
+                result.add(what, "minutes", ours, {better: took}, better="lower", headline=asked, note=RECIPES_DIFFER)
             else:
                 result.leave_out(what, "not reached")
     return result
