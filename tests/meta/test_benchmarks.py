@@ -115,7 +115,11 @@ def test_every_benchmark_that_make_bench_names_has_a_place_in_the_table(table: M
 def test_time_to_quality_finds_when_a_curve_reaches_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     quality = importlib.import_module("time_to_quality")
-    points = [{"minutes": m, "bleu": b} for m, b in ((2.0, 10.0), (4.0, 30.0), (6.0, 28.0), (8.0, 36.0))]
+
+    def curve(*found: tuple[float, float]) -> list[dict[str, float]]:
+        return [{"minutes": minutes, "updates": 50 * minutes, "bleu": bleu} for minutes, bleu in found]
+
+    points = curve((2.0, 10.0), (4.0, 30.0), (6.0, 28.0), (8.0, 36.0))
     assert quality.reached(points, 20.0) == 3.0
     assert quality.reached(points, 5.0) == 2.0
     assert quality.reached(points, 40.0) is None
@@ -123,14 +127,15 @@ def test_time_to_quality_finds_when_a_curve_reaches_a_score(monkeypatch: pytest.
     assert quality.best_until(points, 1.0) is None
     curves = {
         "headwise": {"points": points},
-        "torch": {"points": [{"minutes": m, "bleu": b} for m, b in ((4.0, 9.0), (8.0, 30.0))]},
+        "torch": {"points": curve((4.0, 9.0), (8.0, 30.0))},
         "opennmt": {"points": [], "left_out": "could not be installed (gone)"},
     }
     result = quality.summarise(curves, 8.0, 2)
     last = result.rows[-1]
     assert (last.ours, last.peers, last.ratio) == (4.0, {"torch.nn.Transformer": 8.0}, 2.0)
     assert "averaged weights" in last.note
-    slow = {**curves, "headwise-short": {"points": [{"minutes": 4.0, "bleu": 8.0}]}}
+    assert result.settings["updates a minute"] == "Headwise 50; torch.nn.Transformer 50"
+    slow = {**curves, "headwise-short": {"points": curve((4.0, 8.0))}}
     both = quality.summarise(slow, 8.0, 2)
     (half,) = [row for row in both.rows if "after 4 minutes, schedule of 4" in row.what]
     assert (half.ours, half.peers) == (8.0, {"torch.nn.Transformer": 9.0})
