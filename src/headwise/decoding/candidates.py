@@ -17,7 +17,7 @@ from headwise.decoding.model import Halves
 
 _BLOCK = 64
 _FEW = 40_000  # numbers among which a plain top-k is faster than blocks
-_ROWS = 32  # whose logits are held at once on a CPU
+_ROWS = 64  # whose logits are held at once on a CPU
 
 
 @dataclass(frozen=True)
