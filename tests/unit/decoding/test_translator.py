@@ -61,7 +61,7 @@ class Recorder:
         return [[Hypothesis.of(source, [-0.1] * (len(source) + 1), "eos", 0.6)] for source in sources]
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-        raise NotImplementedError
+        raise AssertionError("a translation asks no engine to score given targets")
 
     def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
         return "sampling" if options.sample else None
