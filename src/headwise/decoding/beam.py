@@ -34,6 +34,8 @@ from headwise.text.tokenizer import BOS, EOS, PAD
 
 Device = torch.device | str
 _DEAD = float("-inf")
+# Sentences leave the batch when so many of it are done: the past moves anyway, only the source is copied for it.
+_DROP_SHARE = 0.05
 
 # What a hypothesis has said: (all before, the newest token, its log-probability). Hypotheses share their past.
 Said = tuple["Said", int, float] | None
@@ -202,7 +204,7 @@ def beam_search(
         left = [place for place, others in enumerate(going) if others]
         if not left:
             break
-        dropping = worth_dropping(len(left), len(going))
+        dropping = worth_dropping(len(left), len(going), _DROP_SHARE)
         beams = advance(beams, state, going, left if dropping else range(len(going)), device)
         if loops.due(beams.length):
             for row, said in enumerate(beams.said):

@@ -6,7 +6,7 @@ lie side by side. The same numbers come out as in `headwise.nn`, but for roundin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -37,11 +37,8 @@ class Linear(NamedTuple):
         zeros = weight.new_zeros(weight.size(0))
         return cls(weight[rows].t().contiguous(), (zeros if bias is None else bias)[rows].clone())
 
-    def scaled(self, columns: int, factor: float) -> Linear:
-        """The first `columns` outputs times a factor."""
-        self.weight[:, :columns] *= factor
-        self.bias[:columns] *= factor
-        return self
+    def scaled(self, factor: float) -> Linear:
+        return Linear(self.weight * factor, self.bias * factor)
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.weight)
@@ -62,16 +59,37 @@ class Norm(NamedTuple):
         return torch.layer_norm(x, self.size, self.weight, self.bias, self.epsilon)
 
 
-def attend_past(query: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
-    """Attention of one query a row, already scaled: (rows, D), (T, rows, D) twice -> (rows, D)."""
-    length, rows, width = keys.shape
+class NearPast(NamedTuple):
+    """What a layer keeps of a few tokens. Calling it is attention of one query a row, already scaled."""
+
+    keys: Tensor  # (T, rows, H, K)
+    values: Tensor
+
+    def __call__(self, query: Tensor) -> Tensor:  # (rows, D) -> (rows, D)
+        queries = query.view(self.keys.shape[1:])
+        weights = (self.keys * queries).sum(dim=-1, keepdim=True).softmax(dim=0)  # (T, rows, H, 1)
+        return (self.values * weights).sum(dim=0).view_as(query)
+
+
+class FarPast(NamedTuple):
+    """The same of more tokens: then products of matrices are faster."""
+
+    keys: Tensor  # (rows · H, K, T)
+    values: Tensor  # (rows · H, T, K)
+
+    def __call__(self, query: Tensor) -> Tensor:  # (rows, D) -> (rows, D)
+        weights = torch.bmm(query.view(self.keys.size(0), 1, -1), self.keys).softmax(dim=-1)
+        return torch.bmm(weights, self.values).view_as(query)
+
+
+def pasts(said: Tensor, heads: int) -> Sequence[NearPast | FarPast]:
+    """Each layer's, from the keys and values of all: (T, layers, 2, rows, D)."""
+    length, layers, _, rows, width = said.shape
     if length * (width // heads) < _LEAST_PRODUCT:
-        keys, values = (part.view(length, rows, heads, -1) for part in (keys, values))
-        weights = (keys * query.view(rows, heads, -1)).sum(dim=-1).softmax(dim=0)  # (T, rows, H)
-        return (values * weights.unsqueeze(-1)).sum(dim=0).view(rows, width)
-    keys, values = (part.view(length, rows * heads, -1).transpose(0, 1) for part in (keys, values))  # (rows · H, T, K)
-    weights = torch.bmm(query.reshape(rows * heads, 1, -1), keys.transpose(1, 2)).softmax(dim=-1)
-    return torch.bmm(weights, values).view(rows, width)
+        keys, values = said.view(length, layers, 2, rows, heads, -1).unbind(2)
+        return list(map(NearPast, keys.unbind(1), values.unbind(1)))
+    keys, values = said.view(length, layers, 2, rows * heads, -1).unbind(2)
+    return list(map(FarPast, keys.permute(1, 2, 3, 0).unbind(0), values.permute(1, 2, 0, 3).unbind(0)))
 
 
 class Cross(Protocol):
@@ -88,19 +106,24 @@ class PlainCross(NamedTuple):
     """Keys and values a head, as in the paper."""
 
     layer: CrossWeights
-    keys: Tensor  # (B, H, K, S)
-    values: Tensor  # (B, H, S, K)
-    added: Tensor  # (B, H, 1, S), 0 or -inf
+    keys: Tensor  # (B · H, K, S)
+    values: Tensor  # (B · H, S, K)
+    added: Tensor  # (B · H, 1, S), 0 or -inf
 
     def add_to(self, x: Tensor, y: Tensor, beam: int) -> Tensor:
-        sentences, heads, size, _ = self.keys.shape
-        query = self.layer.query(y).view(sentences, beam, heads, size).transpose(1, 2).reshape(-1, beam, size)
-        weights = torch.baddbmm(self.added.flatten(0, 1), query, self.keys.flatten(0, 1)).softmax(dim=-1)
-        attended = torch.bmm(weights, self.values.flatten(0, 1)).view(sentences, heads, beam, size)
-        return x + self.layer.output(attended.transpose(1, 2).reshape(x.shape))
+        heads, size = self.layer.heads, self.keys.size(1)
+        query = self.layer.query(y)
+        if beam > 1:
+            query = query.view(-1, beam, heads, size).transpose(1, 2)
+        weights = torch.baddbmm(self.added, query.reshape(-1, beam, size), self.keys).softmax(dim=-1)
+        attended = torch.bmm(weights, self.values)  # (B · H, beam, K)
+        if beam > 1:
+            attended = attended.view(-1, heads, beam, size).transpose(1, 2)
+        return self.layer.output(attended.reshape(x.shape)).add_(x)
 
     def select(self, sentences: Tensor) -> PlainCross:
-        return PlainCross(self.layer, *(part.index_select(0, sentences) for part in self[1:]))
+        by_sentence = (part.view(-1, self.layer.heads, *part.shape[1:]) for part in self[1:])
+        return PlainCross(self.layer, *(part.index_select(0, sentences).flatten(0, 1) for part in by_sentence))
 
 
 class FoldedCross(NamedTuple):
@@ -136,7 +159,7 @@ class CrossWeights:
     @classmethod
     def of(cls, attention: MultiHeadAttention) -> CrossWeights:
         width, heads = attention.model_dim, attention.num_heads
-        query = Linear.of(attention.query_key_value, slice(0, width)).scaled(width, (width // heads) ** -0.5)
+        query = Linear.of(attention.query_key_value, slice(0, width)).scaled((width // heads) ** -0.5)
         keys_values = Linear.of(attention.query_key_value, slice(width, 3 * width))
         return cls(heads, query, keys_values, Linear.of(attention.output))
 
@@ -157,9 +180,9 @@ class CrossWeights:
         keys, values = F.pad(projected, (0, 0, 0, 0, 0, 0, 0, missing)).unbind(2)  # (B, S, H, K)
         return PlainCross(
             self,
-            keys.permute(0, 2, 3, 1).contiguous(),
-            values.transpose(1, 2).contiguous(),
-            F.pad(added.expand(-1, self.heads, -1, -1), (0, missing), value=-torch.inf),
+            keys.permute(0, 2, 3, 1).flatten(0, 1).contiguous(),
+            values.transpose(1, 2).flatten(0, 1).contiguous(),
+            F.pad(added, (0, missing), value=-torch.inf).flatten(0, 1),
         )
 
     def _folded(self, projected: Tensor, mask: Tensor | None) -> FoldedCross:
@@ -182,10 +205,16 @@ class CrossWeights:
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of a decoder layer."""
+    """The weights of a decoder layer.
+
+    Keys have no bias: it moves all scores of a query alike, which softmax does not see. Nor have values: attention's
+    weights have the sum 1, so what the bias adds to the output is in the output's own.
+    """
 
     pre: bool
-    self_in: Linear  # query (scaled), key, value
+    query: Linear  # scaled
+    key: Tensor  # (D, D)
+    value: Tensor
     self_out: Linear
     self_norm: Norm
     cross: CrossWeights
@@ -198,11 +227,17 @@ class Layer:
     @classmethod
     def of(cls, layer: DecoderLayer) -> Layer:
         own, feed = layer.self_attention, layer.feed_forward
-        scale = (own.model_dim // own.num_heads) ** -0.5
+        width = own.model_dim
+        query, key, value = (
+            Linear.of(own.query_key_value, slice(first, first + width)) for first in range(0, 3 * width, width)
+        )
+        output = Linear.of(own.output)
         return cls(
             layer.self_residual.pre,
-            Linear.of(own.query_key_value).scaled(own.model_dim, scale),
-            Linear.of(own.output),
+            query.scaled((width // own.num_heads) ** -0.5),
+            key.weight,
+            value.weight,
+            Linear(output.weight, torch.addmv(output.bias, output.weight.t(), value.bias)),
             Norm.of(layer.self_residual.norm),
             CrossWeights.of(layer.cross_attention),
             Norm.of(layer.cross_residual.norm),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from headwise.decoding.fast_layers import Cross, Layer, Norm, attend_past
+from headwise.decoding.fast_layers import Cross, Layer, Norm, pasts
 from headwise.models.transformer import Memory, Transformer
 
 _FIRST_CAPACITY = 32  # tokens
@@ -113,15 +113,22 @@ class FastTransformer:
         state.make_room(tokens.numel())
         embedded = self.model.target_embedding(tokens[:, None])
         x: Tensor = self.model.target_positions(embedded, state.length)[:, 0]  # (rows, D)
-        width = state.width
-        for number, layer in enumerate(self.layers):
+        width, length = state.width, state.length
+        newest = state.past[length].flatten(0, 1).unbind(0)  # key and value of each layer, (rows, D)
+        said = pasts(state.past[: length + 1], self.num_heads)
+        for layer, key, value, past, cross in zip(
+            self.layers, newest[::2], newest[1::2], said, state.cross, strict=True
+        ):
+            y = layer.self_norm(x) if layer.pre else x
+            torch.mm(y, layer.key, out=key)
+            torch.mm(y, layer.value, out=value)
+            x = layer.self_out(past(layer.query(y))).add_(x)
             if layer.pre:
-                x = self._look_back(layer, state, number, x, layer.self_norm(x))
-                x = state.cross[number].add_to(x, layer.cross_norm(x), width)
-                x = x.add_(layer.outer(layer.activation(layer.inner(layer.feed_norm(x)))))
+                x = cross.add_to(x, layer.cross_norm(x), width)
+                x = layer.outer(layer.activation(layer.inner(layer.feed_norm(x)))).add_(x)
             else:
-                x = layer.self_norm(self._look_back(layer, state, number, x, x))
-                x = layer.cross_norm(state.cross[number].add_to(x, x, width))
+                x = layer.self_norm(x)
+                x = layer.cross_norm(cross.add_to(x, x, width))
                 x = layer.feed_norm(layer.outer(layer.activation(layer.inner(x))).add_(x))
         state.length += 1
         return x if self.norm is None else self.norm(x)
@@ -129,14 +136,3 @@ class FastTransformer:
     def project(self, states: Tensor, out: Tensor | None = None) -> Tensor:
         """(rows, D) -> logits (rows, V)."""
         return torch.mm(states, self.output, out=out)
-
-    def _look_back(self, layer: Layer, state: FastState, number: int, x: Tensor, y: Tensor) -> Tensor:
-        """x + self-attention of the newest token y, whose keys and values join the cache: (rows, D) twice."""
-        rows, width = y.shape
-        projected = layer.self_in(y)  # (rows, 3 · D): query, key, value
-        past = state.past.select(1, number)  # (capacity, 2, rows, D)
-        newest = projected.narrow(1, width, 2 * width).view(rows, 2, width).transpose(0, 1)
-        past.select(0, state.length).copy_(newest)
-        said = past.narrow(0, 0, state.length + 1)
-        attended = attend_past(projected.narrow(1, 0, width), said.select(1, 0), said.select(1, 1), self.num_heads)
-        return layer.self_out(attended).add_(x)

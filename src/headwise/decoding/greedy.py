@@ -24,6 +24,9 @@ from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import BOS, EOS
 
+# Sentences leave the batch when so many of its rows are done: the past of the others is copied then.
+_DROP_SHARE = 0.2
+
 # (logits of what may come, sentence of each row, step, tokens so far or None) -> a token a row
 Choose = Callable[[Tensor, Tensor, int, Tensor | None], Tensor]
 
@@ -73,7 +76,7 @@ def greedy_search(
         open_rows = [place for place, row in enumerate(rows) if outputs[row].stopped is None]
         if not open_rows:
             break
-        if worth_dropping(len(open_rows), len(rows)):
+        if worth_dropping(len(open_rows), len(rows), _DROP_SHARE):
             kept = torch.tensor(open_rows, device=device)
             state.reorder(kept)
             rows, tokens = [rows[place] for place in open_rows], tokens[kept]

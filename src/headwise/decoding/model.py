@@ -54,9 +54,6 @@ class WholeStep:
         return states
 
 
-# Rows that are finished still cost a step; dropping them copies the past of the others. Dropping from this share on.
-DROP_SHARE = 0.2
-
-
-def worth_dropping(open_rows: int, rows: int) -> bool:
-    return rows - open_rows >= DROP_SHARE * rows
+def worth_dropping(open_rows: int, rows: int, share: float) -> bool:
+    """Rows that are finished still cost a step; dropping them is worth a copy of the others from some share on."""
+    return rows - open_rows >= share * rows
