@@ -46,7 +46,7 @@ class Requirements:
         unmet, at = self._scan(tokens)
         starts = {
             spelling[0]
-            for phrase in unmet
+            for phrase in _ready(unmet)
             for spelling in phrase.spellings
             if self._may_begin(tokens, len(tokens), spelling)
         }
@@ -67,8 +67,9 @@ class Requirements:
             if tokens[at] not in self._firsts:
                 at += 1
                 continue
+            ready = [(phrase, spelling) for phrase in _ready(unmet) for spelling in phrase.spellings]
             found = max(
-                ((len(s), phrase) for phrase in unmet for s in phrase.spellings if self._stands(tokens, at, phrase, s)),
+                ((len(spelling), phrase) for phrase, spelling in ready if self._stands(tokens, at, phrase, spelling)),
                 key=lambda pair: pair[0],
                 default=None,
             )
@@ -84,7 +85,7 @@ class Requirements:
         """Phrases of which the last tokens are a beginning: the next token -> how many are needed altogether."""
         cost = _cost(unmet)
         found: dict[int, int] = {}
-        for phrase in unmet:
+        for phrase in _ready(unmet):
             for spelling in phrase.spellings:
                 for start in range(max(after, len(tokens) - len(spelling) + 1), len(tokens)):
                     if tokens[start] != spelling[0]:
@@ -103,6 +104,12 @@ class Requirements:
 
     def _may_begin(self, tokens: Sequence[int], at: int, spelling: tuple[int, ...]) -> bool:
         return at == 0 or spelling[0] not in self.edges.continues or tokens[at - 1] not in self.edges.unfinished
+
+
+def _ready(unmet: Sequence[Phrase]) -> list[Phrase]:
+    """Those that count if they come now: of the ordered ones only the first."""
+    first = next((phrase for phrase in unmet if phrase.ordered), None)
+    return [phrase for phrase in unmet if not phrase.ordered or phrase is first]
 
 
 def _cost(phrases: Sequence[Phrase]) -> int:

@@ -79,6 +79,7 @@ class Phrase:
 
     spellings: tuple[tuple[int, ...], ...]
     whole: bool = True  # it is a word or number of its own: what follows must not go on with it
+    ordered: bool = False  # it counts only after all phrases before it in the list that are ordered too
 
     @property
     def cost(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from headwise.decoding.options import Edges, Phrase
 from headwise.errors import UsageError
@@ -28,12 +29,29 @@ _PROTECTED = re.compile(
 _SPACELESS = re.compile("[" + "".join(SCRIPTS[name] for name in ("Hani", "Kana", "Thai", "Laoo", "Mymr", "Khmr")) + "]")
 
 
-def protected_spans(text: str) -> list[str]:
-    """In order, each as often as it occurs."""
-    return _PROTECTED.findall(text)
+class Term(NamedTuple):
+    """Text that must be in the translation."""
+
+    text: str
+    apart: bool = False  # nothing stands right before it but a space
+    whole: bool = True  # nothing goes on with it as a word does
+    ordered: bool = False  # a tag: it stays after the tags before it
 
 
-def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[str]:
+def protected_spans(text: str) -> list[Term]:
+    """In order, each as often as it occurs, and as far from its neighbours as it is in the text."""
+    return [
+        Term(
+            match.group(),
+            apart=not text[: match.start()] or text[match.start() - 1].isspace(),
+            whole=not _wordlike(text[match.end() : match.end() + 1]),
+            ordered=match.group().startswith("<"),
+        )
+        for match in _PROTECTED.finditer(text)
+    ]
+
+
+def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[Term]:
     """Target terms whose source term occurs in the text as a whole word, once each.
 
     A source term in small letters also matches with capitals. Where terms overlap, the longest is taken.
@@ -50,7 +68,7 @@ def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[str]:
             if not any(taken[match.start() : match.end()]):
                 taken[match.start() : match.end()] = b"\1" * (match.end() - match.start())
                 wanted[glossary[source].strip()] = None
-    return list(wanted)
+    return [Term(term, whole=_wordlike(term[-1])) for term in wanted]
 
 
 @lru_cache(1024)  # a server sees the glossaries of many
@@ -80,15 +98,16 @@ class PhraseMaker:
         # A line break never joins with what stands after it, so behind one a text is spelt without a leading space.
         self._break = tokenizer.encode("\n")
 
-    def phrase(self, text: str) -> Phrase:
+    def phrase(self, term: Term) -> Phrase:
+        text = term.text
         # bpe and unigram put a space before a text by themselves, and words have none; the others are given one.
         spaced = tuple(self.tokenizer.encode(f" {text}" if self.tokenizer.kind in ("char", "byte") else text))
         comes_back = self.tokenizer.decode(spaced).strip() == self.tokenizer.normalise(text).strip()
         if self.tokenizer.unk in spaced or not comes_back:
             raise UsageError(f"this model cannot write {text!r}: its vocabulary does not have all of it")
-        bare = self._bare(text)
+        bare = () if term.apart else self._bare(text)
         spellings = (bare, spaced) if _spaceless(text[0]) else (spaced, bare)
-        return Phrase(tuple(dict.fromkeys(filter(None, spellings))), whole=_wordlike(text[-1]))
+        return Phrase(tuple(dict.fromkeys(filter(None, spellings))), whole=term.whole, ordered=term.ordered)
 
     def _bare(self, text: str) -> tuple[int, ...]:
         if self.tokenizer.kind == "word":

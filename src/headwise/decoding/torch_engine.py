@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -56,7 +57,12 @@ class TorchEngine:
             return [[one] for one in greedy_search(model, batch, options)]
 
         def constrained(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
-            return beam_search(model, batch, options, options.beam + MORE_PLACES, ConstrainedSelect(batch))
+            # What is required may be very unlikely. A length penalty would then reward whatever is said beside it,
+            # since the more of that there is, the less it counts. So here the likeliest output is the best.
+            likeliest = replace(options, length_penalty=0.0)
+            found = beam_search(model, batch, likeliest, options.beam + MORE_PLACES, ConstrainedSelect(batch))
+            alpha = options.length_penalty
+            return [[Hypothesis.of(h.tokens, h.log_probs, h.stopped, alpha) for h in each] for each in found]
 
         required = [place for place, request in enumerate(requests or ()) if request.phrases]
         free = sorted(set(range(len(sources))).difference(required))

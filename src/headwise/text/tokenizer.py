@@ -136,6 +136,8 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without begin and end of sentence."""
         try:
+            if len(texts) == 1:  # for several the library wakes a team of threads
+                return [self._inner.encode(texts[0], add_special_tokens=False).ids]
             return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
         except (TypeError, UnicodeEncodeError):
             raise DataError(_what_is_no_text(texts)) from None
@@ -152,7 +154,10 @@ class Tokenizer:
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
         spoken = [_spoken(ids) for ids in sentences]
-        texts = self._inner.decode_batch(spoken, skip_special_tokens=False)
+        if len(spoken) == 1:
+            texts = [self._inner.decode(spoken[0], skip_special_tokens=False)]
+        else:
+            texts = self._inner.decode_batch(spoken, skip_special_tokens=False)
         for place, text in enumerate(texts):
             if "\ufffd" in text:
                 texts[place] = self._inner.decode(self._with_valid_bytes(spoken[place]), skip_special_tokens=False)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from fixtures_decoding import random_model, random_sources
@@ -30,6 +31,14 @@ def test_the_next_tokens_begin_a_phrase_or_go_on_with_one() -> None:
 def test_a_phrase_listed_twice_must_come_twice() -> None:
     required = Requirements(Request(phrases=(B, B)))
     assert [required.needed(tokens) for tokens in ([20], [20, 5, 20])] == [1, 0]
+
+
+def test_ordered_phrases_count_only_one_after_the_other() -> None:
+    opened, closed = Phrase(((20,),), ordered=True), Phrase(((21, 22),), ordered=True)
+    required = Requirements(Request(phrases=(opened, B, closed)))
+    assert required.next_tokens([]) == {20}
+    assert required.next_tokens([20]) == {20, 21}
+    assert [required.needed(tokens) for tokens in ([21, 22], [20, 20, 21], [21, 22, 20, 20, 21, 22])] == [4, 1, 0]
 
 
 def test_a_word_that_goes_on_is_another_word() -> None:
@@ -79,6 +88,22 @@ def test_required_phrases_are_in_every_output_even_of_a_model_that_would_never_s
         assert hypotheses
         for hypothesis in hypotheses:
             assert all(contains(hypothesis.tokens, phrase) >= wanted.count(phrase) for phrase in wanted)
+
+
+def test_an_unlikely_phrase_is_not_drowned_in_other_words_by_the_length_penalty() -> None:
+    sources = random_sources(40, seed=2, longest=6)
+    requests = [Request(phrases=(Phrase(((10, 11, 12, 13),)),))] * 40
+    engine, options = TorchEngine(random_model(3)), SearchOptions(beam=4, n_best=3, max_extra=30)
+    likeliest, longer = (
+        engine.search(sources, replace(options, length_penalty=alpha), requests) for alpha in (0.0, 2.0)
+    )
+    for one, other in zip(likeliest, longer, strict=True):
+        assert [h.tokens for h in one] == [h.tokens for h in other]
+        sums = [sum(h.log_probs) for h in one]
+        assert sums == sorted(sums, reverse=True)
+        assert [h.score for h in other] == [
+            pytest.approx(total / ((5 + len(h.log_probs)) / 6) ** 2) for total, h in zip(sums, other, strict=True)
+        ]
 
 
 def test_prefix_suppression_and_no_repeats_do_not_keep_a_phrase_out() -> None:

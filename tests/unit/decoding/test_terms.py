@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headwise.config import schema
-from headwise.decoding.terms import PhraseMaker, glossary_terms, protected_spans
+from headwise.decoding.terms import PhraseMaker, Term, glossary_terms, protected_spans
 from headwise.errors import UsageError
 from headwise.text.tokenizer import Tokenizer
 
@@ -25,7 +25,15 @@ TEXTS = ["The cat sees the dog.", "Die Katze sieht den Hund.", "{name} has 12 ca
     ],
 )
 def test_spans_that_must_survive_are_found(text: str, spans: list[str]) -> None:
-    assert protected_spans(text) == spans
+    assert [span.text for span in protected_spans(text)] == spans
+
+
+def test_spans_keep_their_distance_and_tags_their_order() -> None:
+    assert protected_spans("{name} sees <b>hats</b>, 3km") == [
+        Term("{name}", apart=True, whole=True),
+        Term("<b>", apart=True, whole=False, ordered=True),
+        Term("</b>", apart=False, whole=True, ordered=True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ def test_spans_that_must_survive_are_found(text: str, spans: list[str]) -> None:
 )
 def test_glossary_terms_match_whole_words_and_the_longest_term(text: str, terms: list[str]) -> None:
     glossary = {"dog": "Hund", "hot dog": "Wiener", "US": "USA", "猫": "cat"}
-    assert glossary_terms(text, glossary) == terms
+    assert [term.text for term in glossary_terms(text, glossary)] == terms
 
 
 def test_an_empty_glossary_term_is_one_clear_line() -> None:
@@ -55,16 +63,19 @@ def test_an_empty_glossary_term_is_one_clear_line() -> None:
 def test_every_spelling_of_a_term_reads_as_the_term(kind: str, term: str) -> None:
     tokenizer = Tokenizer.train(TEXTS, schema.Tokenizer(kind=kind, size=320))  # type: ignore[arg-type]
     maker = PhraseMaker(tokenizer)
-    phrase = maker.phrase(term)
+    phrase = maker.phrase(Term(term))
     start = tokenizer.encode("x")
     for spelling in phrase.spellings:
         assert tokenizer.decode([*start, *spelling]).removeprefix("x").strip() == term
-    # One of them can stand right after a word.
-    assert any(spelling[0] not in maker.edges.continues for spelling in phrase.spellings)
+    # One of them can stand right after a word, and if it is to stand apart it is the only one.
+    free = [spelling for spelling in phrase.spellings if spelling[0] not in maker.edges.continues]
+    assert free
+    (apart,) = maker.phrase(Term(term, apart=True)).spellings
+    assert tokenizer.decode([*start, *apart]) == f"x {term}"
 
 
 def test_a_term_that_the_vocabulary_cannot_write_is_one_clear_line() -> None:
     tokenizer = Tokenizer.train(TEXTS, schema.Tokenizer(kind="word", size=50))
-    assert PhraseMaker(tokenizer).phrase("Katze sieht").spellings == (tuple(tokenizer.encode("Katze sieht")),)
+    assert PhraseMaker(tokenizer).phrase(Term("Katze sieht")).spellings == (tuple(tokenizer.encode("Katze sieht")),)
     with pytest.raises(UsageError, match="'Elefant'"):
-        PhraseMaker(tokenizer).phrase("Elefant")
+        PhraseMaker(tokenizer).phrase(Term("Elefant"))

@@ -128,6 +128,8 @@ def test_protected_spans_survive_unchanged(untrained: Translator, beam: int) -> 
     for translation, wanted in zip(untrained.translate(texts, beam=beam, protect=True), spans, strict=True):
         for span in wanted:
             assert translation.text.count(span) >= wanted.count(span)
+        if "<b>" in wanted:
+            assert "</b>" in translation.text.split("<b>", 1)[1]
 
 
 def test_without_being_asked_nothing_is_protected(untrained: Translator) -> None:
