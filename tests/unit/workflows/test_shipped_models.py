@@ -47,6 +47,18 @@ def test_it_answers_a_sentence_of_its_kind_on_both_engines(name: str) -> None:
         assert translation.stopped == "eos"
 
 
+def test_what_is_required_stands_in_a_sentence_and_does_not_swell_it() -> None:
+    translator = open_translator("multi30k-en-de", "torch")
+    texts = ["Two women sit on a bench.", "A car is parked in front of the shop.", "{name} pushes 2 cars."]
+    free = translator.translate(texts)
+    held = translator.translate(texts, glossary={"women": "Damen", "car": "Wagen"}, protect=True)
+    for text, term in zip(held, ("Damen", "Wagen", "{name}"), strict=True):
+        assert term in text.text.split()
+    for one, other in zip(held, free, strict=True):
+        assert one.stopped == "eos"
+        assert len(one.text.split()) <= len(other.text.split()) + 1
+
+
 @each
 def test_it_is_whole_and_small_and_found_by_its_languages(model: ShippedModel) -> None:
     bundle = open_bundle(model.name)
