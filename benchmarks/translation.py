@@ -3,13 +3,15 @@
     python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 3]
 
 1. The torch engine against Hugging Face `generate`, OpenNMT-py and JoeyNMT: greedy and beam 5, batch 1 and 64.
-2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens with the best of its settings.
+2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens: the same search (PATIENCE
+   too), with the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
 Engines take turns (`--rounds`), so that another load on the machine hits all alike; every round is kept.
 A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
 with the torch that runs here. All engines translate the same sentences; at batch 1 a fifth of them, and JoeyNMT, which
-has no cache, a fifth of that. Which workers × threads are CTranslate2's best is found out before the rounds.
+has no cache, a fifth of that. Which workers × threads, and which batches of at most 64, are CTranslate2's best is found
+out before the rounds.
 """
 
 from __future__ import annotations
@@ -147,24 +149,29 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
         raw = {
             shape: ctranslate2.Translator(directory, inter_threads=shape[0], intra_threads=shape[1]) for shape in shapes
         }
-        best = {setting: best_shape(raw, pieces, *setting) for setting in SETTINGS}
-        print(f"CTranslate2 {precision}, best workers × threads by (beam, batch):", best)
+        best = {setting: best_settings(raw, pieces, *setting) for setting in SETTINGS}
+        print(f"CTranslate2 {precision}, best (workers × threads, batch) by (beam, batch):", best)
         for _ in range(arguments.rounds):
             for beam, batch in SETTINGS:
-                count, engine = share(lines, batch), raw[best[beam, batch]]
+                count, (shape, size) = share(lines, batch), best[beam, batch]
                 setting = f"beam {beam} batch {batch}"
-                seconds, _ = timed(lambda e=engine, b=beam, n=batch, c=count: alone(e, pieces[:c], b, n))
+                seconds, _ = timed(lambda e=raw[shape], b=beam, n=size, c=count: alone(e, pieces[:c], b, n))
                 note(rates, setting, f"ctranslate2 {precision}", count / seconds)
                 seconds, _ = timed(lambda t=translator, b=beam, n=batch, c=count: through_text(t, lines[:c], b, n))
                 note(rates, setting, f"headwise {precision}", count / seconds)
     return {"sentences_a_second": rates}
 
 
-def best_shape(raw: dict[tuple[int, int], Any], pieces: list[list[str]], beam: int, batch: int) -> tuple[int, int]:
-    """The fastest workers × threads, by the median of three turns on a part of the sentences."""
+def best_settings(
+    raw: dict[tuple[int, int], Any], pieces: list[list[str]], beam: int, batch: int
+) -> tuple[tuple[int, int], int]:
+    """The fastest workers × threads and batches of at most `batch`, by the median of three turns on a part."""
     part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
-    turns = [{shape: timed(lambda e=raw[shape]: alone(e, part, beam, batch))[0] for shape in raw} for _ in range(3)]
-    return min(raw, key=lambda shape: statistics.median(turn[shape] for turn in turns))
+    candidates = [(shape, size) for shape in raw for size in sorted({batch, max(1, batch // 2), max(1, batch // 4)})]
+    turns = [
+        {one: timed(lambda e=raw[one[0]], n=one[1]: alone(e, part, beam, n))[0] for one in candidates} for _ in range(3)
+    ]
+    return min(candidates, key=lambda one: statistics.median(turn[one] for turn in turns))
 
 
 def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
@@ -181,12 +188,19 @@ def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
 
 
 def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
-    """CTranslate2 on tokens, with the bound on lengths that we have."""
+    """CTranslate2 on tokens, with the bound on lengths and the patience that we have."""
+    from headwise.decoding.hypothesis import PATIENCE
+
     groups = [pieces] if batch > 1 else [[one] for one in pieces]
     for group in groups:
         limit = max(map(len, group)) + 49
         engine.translate_batch(
-            group, beam_size=beam, length_penalty=ALPHA, max_batch_size=batch, max_decoding_length=limit
+            group,
+            beam_size=beam,
+            patience=PATIENCE,
+            length_penalty=ALPHA,
+            max_batch_size=batch,
+            max_decoding_length=limit,
         )
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fixtures_models import english_sentences, german
 
 from headwise.bundle.files import open_bundle
-from headwise.decoding.hypothesis import Scores
-from headwise.decoding.options import Sampling
+from headwise.decoding import translator as translator_module
+from headwise.decoding.hypothesis import Hypothesis, Scores
+from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.translator import Translator
 from headwise.errors import UsageError
 from headwise.evaluation.metrics import bleu
@@ -79,6 +82,23 @@ def test_a_text_does_not_depend_on_the_scores_that_are_told(model: Path, with_fl
         for one, known in zip(found, with_all, strict=True):
             assert math.isnan(one.score) or one.score == pytest.approx(known.score, abs=1e-4)
             assert math.isnan(one.score) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
+
+
+def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translator_module, "UNSURE", 1.0)  # every sentence is looked at again
+    translator = open_translator(model, "ctranslate2", precision="float32", scores="none")
+    search, again = translator.engine.search, []
+
+    def watched(sources: Sequence[Sequence[int]], options: SearchOptions, *more: Any) -> list[list[Hypothesis]]:
+        found = search(sources, options, *more)
+        if options.beam == 1:
+            again.extend(found)
+        return found
+
+    monkeypatch.setattr(translator.engine, "search", watched)
+    translator.translate(SENTENCES[:20], beam=3)
+    assert len(again) == 20
+    assert all(math.isfinite(first.score) for first, *_ in again)
 
 
 def test_int8_translates_as_well_as_float32(model: Path, with_float32: Translator) -> None:

@@ -8,8 +8,8 @@
         finish    pairs among the best `beam` that end the sentence are kept aside; the best `beam` others go on
         reorder   rows of the model's state, tokens and scores follow their hypotheses
 
-A sentence is done when `beam` hypotheses have finished, or when nothing that still runs can beat the worst finished
-hypothesis that will be returned. With a beam of 1 this is greedy search; with a beam as wide as the number of
+A sentence is done when PATIENCE · beam hypotheses have finished, or when nothing that still runs can beat the worst
+finished hypothesis that will be returned. With a beam of 1 this is greedy search; with a beam as wide as the number of
 possible outputs it is exhaustive search.
 
 Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are sorted out in Python.
@@ -26,7 +26,7 @@ from torch import Tensor
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
 from headwise.decoding.candidates import NextTokens, Scored, top_tokens
-from headwise.decoding.hypothesis import Hypothesis, Stopped, best, length_penalty
+from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Stopped, best, length_penalty
 from headwise.decoding.model import Halves, State, worth_dropping
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
@@ -122,6 +122,7 @@ class Ended:
     def __init__(self, limit: int, guarded: bool, beam: int, options: SearchOptions) -> None:
         self.limit, self.guarded, self.beam, self.options = limit, guarded, beam, options
         self.found: list[Hypothesis] = []
+        self.enough = round(beam * PATIENCE)
         # The score that a running hypothesis must pass: of the worst one that would be returned.
         self.to_beat = _DEAD
         # Sums of log-probabilities only fall, so dividing today's by the largest penalty bounds every later score.
@@ -147,7 +148,7 @@ class Ended:
                     self.add(tokens, [*log_probs, log_prob], "eos")
                 elif full:
                     self.add(*spoken((said[parent], token, log_prob)), "length")
-        if full or not going or len(self.found) >= self.beam or going[0][0] / self.largest_penalty <= self.to_beat:
+        if full or not going or len(self.found) >= self.enough or going[0][0] / self.largest_penalty <= self.to_beat:
             return []
         return going[: self.beam]
 

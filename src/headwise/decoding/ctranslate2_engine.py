@@ -1,7 +1,8 @@
 """The fast engine for CPUs: CTranslate2 on an exported model. It does plain search; it imports no torch.
 
 Its beam search and the one in `beam.py` keep the same hypotheses and stop alike, but CTranslate2 ranks by
-sum / length ** α, the paper by sum / ((5 + length) / 6) ** α. So it is asked for the whole beam, which is ranked here.
+sum / length ** α, the paper by sum / ((5 + length) / 6) ** α. So it is asked for the whole beam, which is ranked here,
+and of what has ended beyond that keeps what the paper's formula would keep too, nearly always.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import ctranslate2
 
 from headwise.bundle.files import read_json
 from headwise.decoding.ctranslate2_workers import Workers
-from headwise.decoding.hypothesis import Hypothesis, Scores, best, length_penalty
+from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Scores, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
 from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
+
+_MOST_ROWS = 160  # hypotheses of a batch: of more, int8 has no use, and their numbers leave the cache
 
 Attention = list[list[float]]  # a row a target token, a column a source token
 
@@ -142,18 +145,20 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
         """Every hypothesis of the beam, best first."""
+        most = min(options.batch_sentences, max(1, _MOST_ROWS // options.beam))
         results = self._call(
             "translate_batch",
             self._pieces(sources),
-            max_batch_size=options.batch_sentences,
+            max_batch_size=self._workers.share(len(sources), most),
             beam_size=options.beam,
             num_hypotheses=options.beam,
+            patience=PATIENCE,
             length_penalty=_penalty(options),
             suppress_sequences=[[self._target[number]] for number in forbidden] or None,
             max_decoding_length=limit,
             min_decoding_length=0,
             return_end_token=True,
-            return_scores=options.beam > 1 or self.scores != "none",
+            return_scores=options.beam > 1 or options.scored or self.scores != "none",
         )
         return [self._hypotheses(result, options) for result in results]
 
@@ -207,8 +212,11 @@ class CTranslate2Engine:
 
 
 def _penalty(options: SearchOptions) -> float:
-    """CTranslate2's α. Never 0, with which it would stop by another rule; greedy search has none to choose from."""
-    return max(options.length_penalty, 1e-6) if options.beam > 1 else 0.0
+    """CTranslate2's α: its penalty then grows with the length as the paper's does, at some 15 tokens.
+
+    Never 0, with which it would stop by another rule; greedy search has none to choose from.
+    """
+    return max(0.75 * options.length_penalty, 1e-6) if options.beam > 1 else 0.0
 
 
 def _before_loop(tokens: tuple[int, ...]) -> int:

@@ -90,7 +90,7 @@ class CTranslate2Generator(Writer):
         """The likeliest tokens, `count` a row. Padding stands in for an end: the end of sentence is a line break."""
         return generator.generate_batch(
             [self._spelled(row.seen) for row in rows],
-            max_batch_size=self._share(rows),
+            max_batch_size=self._workers.share(len(rows), _MOST_ROWS),
             max_length=count,
             min_length=count,
             end_token=self._pieces[PAD],
@@ -103,12 +103,8 @@ class CTranslate2Generator(Writer):
     def _score(self, generator: Any, rows: Sequence[_Row], tokens: list[list[int]]) -> Iterator[Sequence[float]]:
         """log p of each token: those of the search leave the forbidden tokens out, which the model does not."""
         texts = [self._spelled([*row.seen, *said]) for row, said in zip(rows, tokens, strict=True)]
-        results = generator.score_batch(texts, max_batch_size=self._share(rows))
+        results = generator.score_batch(texts, max_batch_size=self._workers.share(len(rows), _MOST_ROWS))
         return (result.log_probs[len(row.seen) - 1 :] for row, result in zip(rows, results, strict=True))
-
-    def _share(self, rows: Sequence[_Row]) -> int:
-        """Texts of one worker."""
-        return min(_MOST_ROWS, -(-len(rows) // self._workers.cores))
 
     def _spelled(self, ids: Sequence[int]) -> list[str]:
         return [self._pieces[number] for number in ids]

@@ -45,6 +45,12 @@ class Workers:
             with self._lock:
                 self._under_way -= 1
 
+    def share(self, texts: int, most: int) -> int:
+        """Texts of a batch, at most `most`: every worker has as many batches, so that none waits for another."""
+        batches = -(-texts // most)
+        batches += -batches % self.cores
+        return -(-texts // max(1, batches)) or 1
+
     def _load(self, shape: Shape) -> Any:
         try:
             return self._kind(

@@ -9,6 +9,9 @@ from typing import Literal
 Stopped = Literal["eos", "length", "loop"]
 # What an engine for which they cost time is to tell beside the text: nothing, a score a sentence, or also one a token.
 Scores = Literal["none", "sentences", "tokens"]
+# A beam search is done with a sentence when so many times its beam have ended: of those still running, a longer one may
+# be the better one (docs/decisions/0014).
+PATIENCE = 1.4
 
 
 @dataclass(frozen=True)

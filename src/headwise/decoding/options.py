@@ -47,6 +47,7 @@ class SearchOptions:
     no_repeat_ngram: int = 0  # no n tokens in a row occur twice; 0 is off
     sample: Sampling | None = None
     suppress: tuple[int, ...] = ()  # token ids that never come, beside padding, unknown and begin of sentence
+    scored: bool = False  # hypotheses need a score, also from an engine that was told to leave them out
     batch_sentences: int = 64  # most sentences decoded together
     batch_tokens: int = 4096  # most source tokens decoded together, padding included
 

@@ -20,7 +20,7 @@ from headwise.text.tokenizer import TokenizerPair
 # A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
 LONGEST_SOURCE = 500  # tokens
 # Where a beam's best has a lower mean log-probability a token, greedy search has a word too (docs/decisions/0014).
-UNSURE = -0.5
+UNSURE = -0.55
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Translator:
         again = [sources[place] for place in unsure]
         asked = None if requests is None else [requests[place] for place in unsure]
         if again:
-            greedy = self.engine.search(again, replace(options, beam=1, n_best=1), asked)
+            greedy = self.engine.search(again, replace(options, beam=1, n_best=1, scored=True), asked)
             for place, hypotheses in zip(unsure, greedy, strict=True):
                 found[place] = best([*found[place], *hypotheses], options.n_best)
         return found
