@@ -24,9 +24,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from environments import DEFAULT, NotInstalledError, environment
 from results import Result
@@ -43,6 +43,7 @@ SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
 ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
 HERE = Path(__file__).parent
 
+Candidate = TypeVar("Candidate")
 Lines = list[str]
 Rates = dict[str, list[float]]  # a figure a round
 
@@ -165,13 +166,18 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
 def best_settings(
     raw: dict[tuple[int, int], Any], pieces: list[list[str]], beam: int, batch: int
 ) -> tuple[tuple[int, int], int]:
-    """The fastest workers × threads and batches of at most `batch`, by the median of three turns on a part."""
+    """The fastest workers × threads, then with these the fastest batches of at most `batch`."""
     part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
-    candidates = [(shape, size) for shape in raw for size in sorted({batch, max(1, batch // 2), max(1, batch // 4)})]
-    turns = [
-        {one: timed(lambda e=raw[one[0]], n=one[1]: alone(e, part, beam, n))[0] for one in candidates} for _ in range(3)
-    ]
-    return min(candidates, key=lambda one: statistics.median(turn[one] for turn in turns))
+    shape = fastest(raw, lambda shape: alone(raw[shape], part, beam, batch))
+    sizes = sorted({max(1, batch // share) for share in (1, 2, 4)})
+    return shape, fastest(sizes, lambda size: alone(raw[shape], part, beam, size)) if len(sizes) > 1 else batch
+
+
+def fastest(candidates: Iterable[Candidate], work: Callable[[Candidate], None]) -> Candidate:
+    """By the median of three turns."""
+    known = list(candidates)
+    turns = [{one: timed(lambda one=one: work(one))[0] for one in known} for _ in range(3)]
+    return min(known, key=lambda one: statistics.median(turn[one] for turn in turns))
 
 
 def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
