@@ -8,9 +8,9 @@
         finish    pairs among the best `beam` that end the sentence are kept aside; the best `beam` others go on
         reorder   rows of the model's state, tokens and scores follow their hypotheses
 
-A sentence is done when PATIENCE · beam hypotheses have finished, or when nothing that still runs can beat the worst
-finished hypothesis that will be returned. With a beam of 1 this is greedy search; with a beam as wide as the number of
-possible outputs it is exhaustive search.
+A sentence is done when PATIENCE · beam hypotheses have finished, or when nothing that still runs would beat the worst
+finished hypothesis that will be returned, though it grew by a quarter at no cost. With a beam of 1 this is greedy
+search; with a beam as wide as the number of possible outputs, and short ones, it is exhaustive search.
 
 Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are sorted out in Python.
 """
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import NextTokens, Scored, top_tokens
+from headwise.decoding.candidates import NextTokens, Scored, top_pairs
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Stopped, best, length_penalty
 from headwise.decoding.model import Halves, State, worth_dropping
 from headwise.decoding.options import SearchOptions
@@ -36,6 +36,10 @@ Device = torch.device | str
 _DEAD = float("-inf")
 # Sentences leave the batch when so many of it are done: the past moves anyway, only the source is copied for it.
 _DROP_SHARE = 0.05
+# A hypothesis that lags behind may catch up by getting longer, since scores are divided by a power of the length. It is
+# not waited for beyond a quarter more than it has, and a few tokens (docs/decisions/0014).
+_GROWTH = 1.25
+_FEW_TOKENS = 3
 
 # What a hypothesis has said: (all before, the newest token, its log-probability). Hypotheses share their past.
 Said = tuple["Said", int, float] | None
@@ -88,16 +92,14 @@ Select = Callable[[Iterable[Scored], Beams, Restrictions], list[list[Candidate]]
 
 def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
     """The best 2 · beam continuations: at most `beam` of them can end a sentence, so `beam` are left to go on."""
-    count, beam, width = len(beams.sentences), beams.beam, beams.width
-    # Of one hypothesis, beam + 1 tokens are enough: the end of sentence and `beam` others.
-    found = [top_tokens(restrict(scored, beams, restrictions), beam + 1) for scored in following]
-    log_probs, tokens = found[0] if len(found) == 1 else map(torch.cat, zip(*found, strict=True))  # (B · width, C)
-    each = log_probs.size(1)
-    so_far = torch.tensor(beams.scores, device=log_probs.device).view(count, width, 1)
-    scores, places = (log_probs.view(count, width, each) + so_far).flatten(1).topk(min(2 * beam, width * each), dim=1)
-    parents = places.div(each, rounding_mode="floor")
-    told = scores, parents, *(part.view(count, -1).gather(1, places) for part in (tokens, log_probs))
-    return [_alive(zip(*of_one, strict=True)) for of_one in zip(*(part.tolist() for part in told), strict=True)]
+    width = beams.width
+    found: list[list[Candidate]] = []
+    for scored in following:
+        log_probs = restrict(scored, beams, restrictions)
+        so_far = torch.tensor(beams.scores[scored.rows], device=log_probs.device).view(-1, width)
+        pairs = (part.tolist() for part in top_pairs(log_probs, so_far, 2 * beams.beam))
+        found += [_alive(zip(*of_one, strict=True)) for of_one in zip(*pairs, strict=True)]
+    return found
 
 
 def _alive(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -125,8 +127,6 @@ class Ended:
         self.enough = round(beam * PATIENCE)
         # The score that a running hypothesis must pass: of the worst one that would be returned.
         self.to_beat = _DEAD
-        # Sums of log-probabilities only fall, so dividing today's by the largest penalty bounds every later score.
-        self.largest_penalty = length_penalty(limit, options.length_penalty)
 
     def add(self, tokens: Sequence[int], log_probs: Sequence[float], stopped: Stopped) -> None:
         self.found.append(Hypothesis.of(tokens, log_probs, stopped, self.options.length_penalty))
@@ -148,9 +148,14 @@ class Ended:
                     self.add(tokens, [*log_probs, log_prob], "eos")
                 elif full:
                     self.add(*spoken((said[parent], token, log_prob)), "length")
-        if full or not going or len(self.found) >= self.enough or going[0][0] / self.largest_penalty <= self.to_beat:
+        if full or not going or len(self.found) >= self.enough or self._hopeless(going[0][0], length + 1):
             return []
         return going[: self.beam]
+
+    def _hopeless(self, best_sum: float, length: int) -> bool:
+        """Sums of log-probabilities only fall, so today's over a later penalty bounds the score until then."""
+        longest = min(self.limit, int(_GROWTH * length) + _FEW_TOKENS)
+        return best_sum / length_penalty(longest, self.options.length_penalty) <= self.to_beat
 
     def stuck(self, said: Said) -> bool:
         """Whether a hypothesis is caught in a cycle; it has ended then."""
@@ -196,8 +201,8 @@ def beam_search(
     ended = [Ended(*each, beam, options) for each in zip(limits, guarded, strict=True)]
     while True:
         states = model.advance(state, torch.tensor(beams.tokens, device=device))
-        candidates = choose(score(states), beams, restrictions)
         width = beams.width
+        candidates = choose(score(states, width), beams, restrictions)
         going = [
             ended[sentence].sort_out(candidates[place], beams.said[place * width : (place + 1) * width], beams.length)
             for place, sentence in enumerate(beams.sentences)

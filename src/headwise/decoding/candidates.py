@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from headwise.decoding.model import Halves
 
 _BLOCK = 64
 _FEW = 40_000  # numbers among which a plain top-k is faster than blocks
-_ROWS = 64  # whose logits are held at once on a CPU
+_ROWS = 128  # whose logits are held at once on a CPU
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ class NextTokens:
     model: Halves
     _room: tuple[Tensor, Tensor] | None = None
 
-    def __call__(self, states: Tensor) -> Iterator[Scored]:
+    def __call__(self, states: Tensor, group: int = 1) -> Iterator[Scored]:
+        """A `group` of rows is never torn apart."""
         count = states.size(0)
-        at_once = _ROWS if states.device.type == "cpu" else count
+        at_once = max(1, _ROWS // group) * group if states.device.type == "cpu" else count
         for first in range(0, count, at_once):
             rows = slice(first, min(first + at_once, count))
             yield self._score(rows, states if count <= at_once else states[rows])
@@ -89,3 +91,36 @@ def top_tokens(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     highest, place = near.topk(count, dim=-1) if count > 1 else near.max(dim=-1, keepdim=True)
     block = place.div(_BLOCK, rounding_mode="floor")
     return highest, chosen.gather(1, block).mul_(_BLOCK).add_(place - block * _BLOCK)
+
+
+def top_pairs(log_probs: Tensor, so_far: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The `count` best ways for a sentence to go on: (B · width, V), (B, width) -> four of (B, count), best first.
+
+    They are the sum of log-probabilities with the new token, which of the sentence's rows goes on, the token, and its
+    log-probability. Exact, as `top_tokens` is, but blocks are chosen among those of all rows of a sentence.
+    """
+    sentences, width = so_far.shape
+    vocab = log_probs.size(1)
+    blocks = vocab // _BLOCK
+    if blocks * width <= 2 * count or log_probs.numel() <= _FEW:
+        sums = (log_probs.view(sentences, width, vocab) + so_far[:, :, None]).flatten(1)
+        highest, place = sums.topk(min(count, width * vocab), dim=1)
+        row = place.div(vocab, rounding_mode="floor")
+        return highest, row, place - row * vocab, log_probs.view(sentences, -1).gather(1, place)
+    whole = blocks * _BLOCK
+    blocked = log_probs[:, :whole].view(sentences, width, blocks, _BLOCK)
+    maxima = (blocked.amax(dim=-1) + so_far[:, :, None]).flatten(1)  # (B, width · blocks)
+    chosen = maxima.topk(count, dim=1, sorted=False).indices
+    row = chosen.div(blocks, rounding_mode="floor")
+    block = chosen - row * blocks
+    near = blocked[torch.arange(sentences, device=row.device)[:, None], row, block]  # (B, count, _BLOCK)
+    if whole < vocab:  # the rest of each row is one more block, and looked into in any case
+        rest = F.pad(log_probs[:, whole:], (0, whole + _BLOCK - vocab), value=-torch.inf)
+        near = torch.cat((near, rest.view(sentences, width, _BLOCK)), dim=1)
+        row = torch.cat((row, torch.arange(width, device=row.device).expand(sentences, -1)), dim=1)
+        block = torch.cat((block, block.new_full((sentences, width), blocks)), dim=1)
+    sums = near + so_far.gather(1, row)[:, :, None]
+    highest, place = sums.flatten(1).topk(count, dim=1)
+    slot = place.div(_BLOCK, rounding_mode="floor")
+    tokens = (block.gather(1, slot) - slot).mul_(_BLOCK).add_(place)
+    return highest, row.gather(1, slot), tokens, near.flatten(1).gather(1, place)

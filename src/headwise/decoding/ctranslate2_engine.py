@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +122,7 @@ class CTranslate2Engine:
         scores = self.score([sources[index] for index in shorter], list(shorter.values()))
         for (index, tokens), log_probs in zip(shorter.items(), scores, strict=True):
             cut = Hypothesis.of(tokens, log_probs[: len(tokens)], "length", options.length_penalty)
-            found[index] = [replace(cut, log_probs=())]
+            found[index] = [cut._replace(log_probs=())]
 
     def _fill_up(self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]) -> None:
         """Where padding, unknown or begin of sentence left too few hypotheses of words, these are forbidden.
@@ -139,7 +138,7 @@ class CTranslate2Engine:
             (answers,) = self._search([source], options, limit, forbidden=(PAD, UNK, BOS))
             scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
             rescored = (Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty) for (h,) in scored)
-            hypotheses[:] = best((replace(h, log_probs=()) for h in rescored), options.beam)
+            hypotheses[:] = best((h._replace(log_probs=()) for h in rescored), options.beam)
 
     def _search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
@@ -187,7 +186,7 @@ class CTranslate2Engine:
         scores = self.score([sources[place] for place, _ in cut], list(cut.values())) if cut else []
         for ((place, number), tokens), log_probs in zip(cut.items(), scores, strict=True):
             stopped = Hypothesis.of(tokens, log_probs[: len(tokens)], "loop", options.length_penalty)
-            found[place][number] = replace(stopped, log_probs=())
+            found[place][number] = stopped._replace(log_probs=())
         for place in {place for place, _ in cut}:
             found[place] = best(found[place], options.beam)
 
@@ -230,4 +229,4 @@ def _length(hypothesis: Hypothesis) -> int:
 
 
 def _scored(hypothesis: Hypothesis, log_probs: tuple[float, ...]) -> Hypothesis:
-    return replace(hypothesis, log_probs=log_probs[: _length(hypothesis)])
+    return hypothesis._replace(log_probs=log_probs[: _length(hypothesis)])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Stopped = Literal["eos", "length", "loop"]
 # What an engine for which they cost time is to tell beside the text: nothing, a score a sentence, or also one a token.
@@ -14,8 +13,7 @@ Scores = Literal["none", "sentences", "tokens"]
 PATIENCE = 1.4
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """One output: `tokens` without begin and end of sentence."""
 
     tokens: tuple[int, ...]

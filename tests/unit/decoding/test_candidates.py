@@ -5,7 +5,7 @@ import torch
 from fixtures_decoding import random_model
 from torch.testing import assert_close
 
-from headwise.decoding.candidates import NextTokens, likeliest, log_normaliser, top_tokens
+from headwise.decoding.candidates import NextTokens, likeliest, log_normaliser, top_pairs, top_tokens
 from headwise.decoding.fast_step import FastTransformer
 
 
@@ -32,6 +32,26 @@ def test_the_highest_are_found_in_the_last_tokens_and_when_all_are_in_one_place(
         assert likeliest(repeated)[1].tolist() == [1028, 259] * many
 
 
+@pytest.mark.parametrize("vocab", [7, 64, 130, 1024, 4099])
+@pytest.mark.parametrize(("sentences", "width"), [(1, 1), (40, 1), (1, 5), (3, 2), (12, 5)])
+@pytest.mark.parametrize("count", [2, 10, 24])
+def test_the_best_ways_to_go_on_are_those_of_a_full_sort(sentences: int, width: int, vocab: int, count: int) -> None:
+    torch.manual_seed(vocab + width)
+    log_probs = (3 * torch.randn(sentences * width, vocab)).log_softmax(dim=-1)
+    so_far = torch.randn(sentences, width)
+    so_far[0, 1:2] = -torch.inf  # an empty place
+    sums, rows, tokens, added = top_pairs(log_probs, so_far, count)
+    by_row = log_probs.view(sentences, width, vocab)
+    everything = by_row + so_far[:, :, None]
+    expected = everything.flatten(1).sort(dim=1, descending=True).values[:, :count]
+    assert torch.equal(sums, expected)
+    where = torch.arange(sentences)[:, None], rows, tokens
+    assert torch.equal(everything[where], sums)
+    assert torch.equal(by_row[where], added)
+    for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+        assert len(set(zip(row, token, strict=True))) == len(row)
+
+
 def test_forbidden_tokens_are_only_taken_when_nothing_else_is_left() -> None:
     logits = torch.full((1, 600), -torch.inf)
     logits[0, 17] = -50.0
@@ -48,12 +68,13 @@ def test_the_normaliser_makes_log_probabilities_even_of_huge_logits() -> None:
 def test_log_probabilities_in_parts_are_those_of_all_rows_at_once() -> None:
     model = random_model(1)
     score = NextTokens(FastTransformer(model))
-    for count in (5, 100, 3, 64):  # more than at first, and fewer again
+    for count, group in ((5, 1), (300, 1), (3, 3), (130, 1), (270, 9), (400, 200)):  # more, and fewer again
         states = torch.randn(count, 32)
         expected = model.project(states).log_softmax(dim=-1)
         seen = 0
-        for scored in score(states):
+        for scored in score(states, group):
             assert scored.rows.start == seen
+            assert seen % group == 0
             seen = scored.rows.stop
             assert_close(scored.log_probs, expected[scored.rows], atol=1e-5, rtol=1e-5)
         assert seen == count
