@@ -17,7 +17,9 @@ from torch import Tensor
 from headwise.decoding.model import Halves
 
 _BLOCK = 64
-_FEW = 40_000  # numbers among which a plain top-k is faster than blocks
+# Numbers among which a plain top-k, or a plain maximum, is faster than blocks.
+_FEW = 40_000
+_FEW_FOR_ONE = 130_000
 _ROWS = 128  # whose logits are held at once on a CPU
 
 
@@ -74,7 +76,7 @@ def top_tokens(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     rows, vocab = logits.shape
     blocks = vocab // _BLOCK
-    if blocks <= 2 * count or logits.numel() <= _FEW:
+    if blocks <= 2 * count or logits.numel() <= (_FEW_FOR_ONE if count == 1 else _FEW):
         if count == 1:
             highest, tokens = logits.max(dim=-1, keepdim=True)
             return highest, tokens

@@ -43,6 +43,10 @@ class Linear(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.weight)
 
+    def add_to(self, total: Tensor, x: Tensor) -> Tensor:
+        """The same added to `total`, in place."""
+        return total.addmm_(x, self.weight).add_(self.bias)
+
 
 class Norm(NamedTuple):
     size: tuple[int, ...]
@@ -96,7 +100,7 @@ class Cross(Protocol):
     """Cross-attention of one layer for the sentences of a batch."""
 
     def add_to(self, x: Tensor, y: Tensor, beam: int) -> Tensor:
-        """x + attention with queries from y, both (B · beam, D)."""
+        """x + attention with queries from y, both (B · beam, D); x is overwritten."""
         ...
 
     def select(self, sentences: Tensor) -> Cross: ...
@@ -119,7 +123,7 @@ class PlainCross(NamedTuple):
         attended = torch.bmm(weights, self.values)  # (B · H, beam, K)
         if beam > 1:
             attended = attended.view(-1, heads, beam, size).transpose(1, 2)
-        return self.layer.output(attended.reshape(x.shape)).add_(x)
+        return self.layer.output.add_to(x, attended.reshape(x.shape))
 
     def select(self, sentences: Tensor) -> PlainCross:
         by_sentence = (part.view(-1, self.layer.heads, *part.shape[1:]) for part in self[1:])
@@ -142,7 +146,7 @@ class FoldedCross(NamedTuple):
         sentences, width = self.values.size(0), x.size(1)
         scores = torch.baddbmm(self.added, y.view(sentences, beam, width), self.keys)  # (B, beam, H · S)
         weights = scores.view(sentences, beam, self.heads, -1).softmax(dim=-1).view_as(scores)
-        return torch.baddbmm(x.view(sentences, beam, width), weights, self.values).view(-1, width)
+        return x.view(sentences, beam, width).baddbmm_(weights, self.values).view(-1, width)
 
     def select(self, sentences: Tensor) -> FoldedCross:
         keys, added, values = (part.index_select(0, sentences) for part in self[:3])
@@ -244,5 +248,5 @@ class Layer:
             Linear.of(feed.inner),
             Linear.of(feed.outer),
             Norm.of(layer.feed_residual.norm),
-            feed.activation,
+            torch.relu_ if feed.activation is F.relu else feed.activation,
         )

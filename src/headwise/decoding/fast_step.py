@@ -92,6 +92,8 @@ class FastTransformer:
     @torch.inference_mode()
     def __init__(self, model: Transformer) -> None:
         self.model, self._rooms = model, Rooms()
+        self.table = model.target_embedding.weight * model.target_embedding.scale  # (V, D)
+        self._positions: dict[int, Tensor] = {}  # (D,) each
         self.layers = [Layer.of(layer) for layer in model.decoder.layers]  # type: ignore[arg-type]
         self.norm = Norm.of(model.decoder.norm) if isinstance(model.decoder.norm, nn.LayerNorm) else None
         self.output = model.output.weight.t().contiguous()  # (D, V)
@@ -111,9 +113,8 @@ class FastTransformer:
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
         """Appends one token a row, (rows,), and gives what `project` makes logits of, (rows, D)."""
         state.make_room(tokens.numel())
-        embedded = self.model.target_embedding(tokens[:, None])
-        x: Tensor = self.model.target_positions(embedded, state.length)[:, 0]  # (rows, D)
         width, length = state.width, state.length
+        x = torch.embedding(self.table, tokens).add_(self._position(length))  # (rows, D)
         newest = state.past[length].flatten(0, 1).unbind(0)  # key and value of each layer, (rows, D)
         said = pasts(state.past[: length + 1], self.num_heads)
         for layer, key, value, past, cross in zip(
@@ -122,16 +123,23 @@ class FastTransformer:
             y = layer.self_norm(x) if layer.pre else x
             torch.mm(y, layer.key, out=key)
             torch.mm(y, layer.value, out=value)
-            x = layer.self_out(past(layer.query(y))).add_(x)
+            x = layer.self_out.add_to(x, past(layer.query(y)))
             if layer.pre:
                 x = cross.add_to(x, layer.cross_norm(x), width)
-                x = layer.outer(layer.activation(layer.inner(layer.feed_norm(x)))).add_(x)
+                x = layer.outer.add_to(x, layer.activation(layer.inner(layer.feed_norm(x))))
             else:
                 x = layer.self_norm(x)
                 x = layer.cross_norm(cross.add_to(x, x, width))
-                x = layer.feed_norm(layer.outer(layer.activation(layer.inner(x))).add_(x))
+                x = layer.feed_norm(layer.outer.add_to(x, layer.activation(layer.inner(x))))
         state.length += 1
         return x if self.norm is None else self.norm(x)
+
+    def _position(self, length: int) -> Tensor:
+        """What is added to the embedding of a token after so many."""
+        if length not in self._positions:
+            nothing = self.table.new_zeros(1, 1, self.model_dim)
+            self._positions[length] = self.model.target_positions(nothing, length).view(-1)
+        return self._positions[length]
 
     def project(self, states: Tensor, out: Tensor | None = None) -> Tensor:
         """(rows, D) -> logits (rows, V)."""

@@ -92,19 +92,21 @@ class _Pick:
         self.score, self.choose = score, choose
         self.restrictions = Restrictions(sources, options)
         self.needs_history = needs_history or self.restrictions.uses_history
+        self.needs_sentences = choose is not None or self.restrictions.uses_sentences
 
     def __call__(self, states: Tensor, outputs: list[_Output], rows: list[int], step: int) -> tuple[Tensor, Tensor]:
         device = states.device
-        sentences = torch.tensor(rows, device=device)
-        history = None
+        sentences = history = None
+        if self.needs_sentences:
+            sentences = torch.tensor(rows, device=device)
         if self.needs_history:  # (rows, step); sentences that are over have said less, and no matter what
             said = [[*output.tokens, *[EOS] * (step - len(output.tokens))] for output in outputs]
             history = torch.tensor(said, dtype=torch.long, device=device).view(len(rows), step)
         found = []
         for scored in self.score(states):
-            where = sentences[scored.rows]
+            where = None if sentences is None else sentences[scored.rows]
             past = None if history is None else history[scored.rows]
-            if self.choose is None:
+            if self.choose is None or where is None:
                 highest, tokens = likeliest(self.restrictions.apply(scored.log_probs, step, where, past))
             else:
                 tokens = self.choose(self.restrictions.apply(scored.logits, step, where, past), where, step, past)
