@@ -32,9 +32,6 @@ class Hanging:
             time.sleep(0.005)
         return self.inner.search(*arguments)
 
-    def lacks(self, *arguments: Any) -> Any:
-        return self.inner.lacks(*arguments)
-
 
 class Slow:
     """A generator that a long text keeps busy for half a minute on any machine."""

@@ -48,7 +48,7 @@ class CTranslate2Engine:
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
-        missing = self.lacks(options, requests)
+        missing = _lacks(options, requests or ())
         if missing is not None:
             raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
         found = self._within_limits(sources, options)
@@ -79,19 +79,6 @@ class CTranslate2Engine:
             [row[: len(source)] for row in result.attention[0][: len(target)]]
             for result, source, target in zip(results, sources, targets, strict=True)
         ]
-
-    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
-        """All but plain search. CTranslate2 can forbid tokens, but takes probabilities after that: not the model's."""
-        wanted = [request for request in requests or () if request != NOTHING_MORE]
-        asked = {
-            "sampling": options.sample is not None,
-            "a least length": options.min_length > 1,
-            "no_repeat_ngram": options.no_repeat_ngram > 0,
-            "suppressed tokens": bool(options.suppress),
-            "required phrases (glossary, protected spans)": any(request.phrases for request in wanted),
-            "a forced prefix": any(request.prefix for request in wanted),
-        }
-        return next((name for name, is_asked in asked.items() if is_asked), None)
 
     def _within_limits(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
         """One call has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
@@ -163,14 +150,15 @@ class CTranslate2Engine:
 
     def _hypotheses(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
         hypotheses = []
+        penalty = _penalty(options)
         for pieces, ranked_by in zip(result.hypotheses, result.scores or [math.nan], strict=True):
             tokens = tuple(map(self._ids.__getitem__, pieces))
             # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
             ended = not tokens or tokens[-1] == EOS
-            total = ranked_by * len(tokens) ** _penalty(options)
+            total = ranked_by * len(tokens) ** penalty
             score = total / length_penalty(len(tokens), options.length_penalty)
             hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length"))
-        return best(hypotheses, options.beam)
+        return best(hypotheses, options.beam) if len(hypotheses) > 1 else hypotheses
 
     def _end_loops(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]
@@ -208,6 +196,21 @@ class CTranslate2Engine:
                 if "position" not in str(error):
                     raise
                 raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+
+
+def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
+    """What is asked for beyond plain search. CTranslate2 can forbid tokens, but takes probabilities after that: not
+    the model's."""
+    wanted = [request for request in requests if request != NOTHING_MORE]
+    asked = {
+        "sampling": options.sample is not None,
+        "a least length": options.min_length > 1,
+        "no_repeat_ngram": options.no_repeat_ngram > 0,
+        "suppressed tokens": bool(options.suppress),
+        "required phrases (glossary, protected spans)": any(request.phrases for request in wanted),
+        "a forced prefix": any(request.prefix for request in wanted),
+    }
+    return next((name for name, is_asked in asked.items() if is_asked), None)
 
 
 def _penalty(options: SearchOptions) -> float:

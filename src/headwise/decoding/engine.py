@@ -17,13 +17,12 @@ class Engine(Protocol):
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
-        """At most `options.n_best` hypotheses a sentence, best first. `requests`: one a sentence, or none at all."""
+        """At most `options.n_best` hypotheses a sentence, best first. `requests`: one a sentence, or none at all.
+
+        What an engine cannot do is a UsageError.
+        """
         ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         """Log-probabilities of given targets: of each token, then of the end of sentence."""
-        ...
-
-    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
-        """The first thing that is asked for and that this engine cannot do, or None."""
         ...

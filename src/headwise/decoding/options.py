@@ -53,11 +53,14 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         for name in ("beam", "max_extra", "min_length", "n_best", "batch_sentences", "batch_tokens"):
-            _check(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}")
-        _check(self.length_penalty >= 0, f"length_penalty must be 0 or more, not {self.length_penalty}")
-        _check(self.no_repeat_ngram >= 0, f"no_repeat_ngram must be 0 (off) or more, not {self.no_repeat_ngram}")
-        enough = self.sample is not None or self.n_best <= self.beam
-        _check(enough, f"n_best ({self.n_best}) must not be more than beam ({self.beam})")
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.length_penalty >= 0:
+            raise UsageError(f"length_penalty must be 0 or more, not {self.length_penalty}")
+        if self.no_repeat_ngram < 0:
+            raise UsageError(f"no_repeat_ngram must be 0 (off) or more, not {self.no_repeat_ngram}")
+        if self.sample is None and self.n_best > self.beam:
+            raise UsageError(f"n_best ({self.n_best}) must not be more than beam ({self.beam})")
 
     @classmethod
     def of_model(cls, decoding: Mapping[str, Any], **changes: Any) -> SearchOptions:

@@ -75,9 +75,6 @@ class TorchEngine:
         with _inference(self.model):
             return score_targets(self.model, sources, targets)
 
-    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
-        return None
-
     def _sample(
         self,
         sources: Sequence[Sequence[int]],

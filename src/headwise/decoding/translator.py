@@ -156,8 +156,6 @@ class Translator:
         requests = None
         if glossary or protect or any(prefixes):
             requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
-        if problem := self.engine.lacks(options, requests):
-            raise UsageError(f"the {self.engine.name} engine does not do {problem}; use the torch engine")
         found = self._search(sources, options, requests)
         outputs = self.tokenizers.target.decode_batch([h.tokens for hypotheses in found for h in hypotheses])
         spoken = iter(outputs)

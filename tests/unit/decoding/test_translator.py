@@ -12,7 +12,7 @@ from headwise.bundle.files import Bundle
 from headwise.config import schema
 from headwise.decoding.generator import Generator
 from headwise.decoding.hypothesis import Hypothesis
-from headwise.decoding.options import Request, Sampling, SearchOptions
+from headwise.decoding.options import Request, SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.decoding.translator import Translation, Translator
 from headwise.errors import DataError, HeadwiseError, UsageError
@@ -62,9 +62,6 @@ class Recorder:
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         raise AssertionError("a translation asks no engine to score given targets")
-
-    def lacks(self, options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
-        return "sampling" if options.sample else None
 
 
 @pytest.fixture
@@ -175,7 +172,6 @@ def test_confidence_follows_the_calibration_in_the_card(copying: Translator) -> 
         (["a"], {"beem": 3}, "beem"),
         (["a"], {"beam": 2, "n_best": 3}, "n_best"),
         (["a", "b"], {"prefix": ["x"]}, "2 texts but 1"),
-        (["a"], {"sample": Sampling()}, "recorder engine does not do sampling"),
     ],
 )
 def test_a_wrong_call_is_one_clear_line(
