@@ -25,8 +25,7 @@ from headwise.bundle.weights import load_model, save_model
 from headwise.config import schema
 from headwise.data.batch import Batch
 from headwise.decoding.batching import Sources
-from headwise.decoding.beam import Beams, Candidate, beam_search, select
-from headwise.decoding.candidates import Scored
+from headwise.decoding.beam import Beams, Candidates, beam_search, select
 from headwise.decoding.model import WholeStep
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
@@ -357,12 +356,12 @@ def _search(example: Example, page: Page) -> None:
     tokenizer, model = example.tokenizer, example.model
     seen: list[list[str]] = []
 
-    def watched(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
+    def watched(log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
         seen.append(
             [f"{score:8.3f}  {tokenizer.decode(row) or '(nothing yet)'}"
-             for score, row in zip(beams.scores, beams.history(), strict=True) if score > -math.inf]
+             for score, row in zip(beams.scores.ravel(), beams.said.tolist(), strict=True) if score > -math.inf]
         )  # fmt: skip
-        return select(following, beams, restrictions)
+        return select(log_probs, beams, restrictions)
 
     ids = tokenizer.encode(HERO)
     options = SearchOptions(beam=BEAM, n_best=BEAM)

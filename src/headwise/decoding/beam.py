@@ -4,37 +4,39 @@
     until every sentence is done:
         expand    logits of every hypothesis' next token, by one cached step
         score     log-probability of a hypothesis so far + of its next token
-        select    the best 2 · beam (hypothesis, token) pairs of each sentence
-        finish    pairs among the best `beam` that end the sentence are kept aside; the best `beam` others go on
+        select    the best (hypothesis, token) pairs of each sentence: `beam` that go on, and those as good that end it
+        finish    those that end it are kept aside
         reorder   rows of the model's state, tokens and scores follow their hypotheses
 
 A sentence is done when PATIENCE · beam hypotheses have finished, or when nothing that still runs would beat the worst
 finished hypothesis that will be returned, though it grew by a quarter at no cost. With a beam of 1 this is greedy
 search; with a beam as wide as the number of possible outputs, and short ones, it is exhaustive search.
 
-Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are sorted out in Python.
+Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are sorted out in arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headwise.decoding import loops
 from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import NextTokens, Scored, top_pairs
+from headwise.decoding.candidates import NextTokens, top_pairs
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Stopped, best, length_penalty
-from headwise.decoding.model import Halves, State, worth_dropping
+from headwise.decoding.model import Halves, worth_dropping
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.restrictions import Restrictions
 from headwise.text.tokenizer import BOS, EOS, PAD
 
-Device = torch.device | str
-_DEAD = float("-inf")
+Array = NDArray[Any]
+_DEAD = -np.inf
 # Sentences leave the batch when so many of it are done: the past moves anyway, only the source is copied for it.
 _DROP_SHARE = 0.05
 # A hypothesis that lags behind may catch up by getting longer, since scores are divided by a power of the length. It is
@@ -42,157 +44,158 @@ _DROP_SHARE = 0.05
 _GROWTH = 1.25
 _FEW_TOKENS = 3
 
-# What a hypothesis has said: (all before, the newest token, its log-probability). Hypotheses share their past.
-Said = tuple["Said", int, float] | None
-# Of one sentence: (sum of log-probabilities with the token, which hypothesis goes on, the token, its log-probability)
-Candidate = tuple[float, int, int, float]
-
 
 @dataclass
 class Beams:
     """The running hypotheses of the sentences still open: `beam` rows for each, but at first only one."""
 
     beam: int
-    sentences: list[int]  # places in the batch
-    scores: list[float]  # of each row, the sum of log-probabilities; -inf is an empty place
-    tokens: list[int]  # the newest of each row
-    said: list[Said]
-    length: int = 0  # tokens said so far
+    sentences: Array  # (B,) places in the batch
+    scores: Array  # (B, width) sums of log-probabilities; -inf is an empty place
+    said: Array  # (B · width, length) tokens so far
+    log_probs: Array  # (B · width, length) of these tokens
 
     @classmethod
     def start(cls, count: int, beam: int) -> Beams:
-        return cls(beam, list(range(count)), [0.0] * count, [BOS] * count, [None] * count)
+        nothing = np.empty((count, 0))
+        return cls(beam, np.arange(count), np.zeros((count, 1)), nothing.astype(np.int64), nothing)
 
     @property
     def width(self) -> int:
         """Rows a sentence."""
-        return len(self.scores) // len(self.sentences)
+        return int(self.scores.shape[1])
 
-    def history(self) -> list[list[int]]:  # B · width times `length`
-        rows = zip(self.scores, self.said, strict=True)
-        return [[PAD] * self.length if score == _DEAD else spoken(said)[0] for score, said in rows]
+    @property
+    def length(self) -> int:
+        """Tokens said so far."""
+        return int(self.said.shape[1])
 
-    def row_sentences(self) -> list[int]:
-        return [sentence for sentence in self.sentences for _ in range(self.width)]
+    def grow(self, going: Candidates, places: Array | slice) -> tuple[Beams, Array]:
+        """The next beams, of the sentences at `places`, and from which row each of theirs comes: (B · beam,)."""
+        sums, rows, tokens, log_probs, _ = (part[places] for part in going)
+        parents = (rows + np.arange(0, len(self.said), self.width)[places, None]).ravel()
+        said = np.concatenate((self.said[parents], tokens.reshape(-1, 1)), axis=1)
+        of_said = np.concatenate((self.log_probs[parents], log_probs.reshape(-1, 1)), axis=1)
+        return Beams(self.beam, self.sentences[places], sums, said, of_said), parents
 
+    def spoken(self, place: int, slot: int) -> tuple[list[int], list[float]]:
+        """Tokens of a hypothesis of the sentence at `place`, and their log-probabilities."""
+        row = place * self.width + slot
+        return self.said[row].tolist(), self.log_probs[row].tolist()
 
-def spoken(said: Said) -> tuple[list[int], list[float]]:
-    """Tokens and their log-probabilities, in order."""
-    tokens, log_probs = [], []
-    while said is not None:
-        said, token, log_prob = said
-        tokens.append(token)
-        log_probs.append(log_prob)
-    return tokens[::-1], log_probs[::-1]
+    def newest(self) -> Array:  # (B · width,)
+        return self.said[:, -1] if self.length else np.full(len(self.said), BOS)
 
-
-# (what may follow each row, beams, restrictions) -> for each sentence its continuations: those that end do so if they
-# are among the first `beam`; of the others, best first, the first `beam` go on
-Select = Callable[[Iterable[Scored], Beams, Restrictions], list[list[Candidate]]]
-
-
-def select(following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
-    """The best 2 · beam continuations: at most `beam` of them can end a sentence, so `beam` are left to go on."""
-    width = beams.width
-    found: list[list[Candidate]] = []
-    for scored in following:
-        log_probs = restrict(scored, beams, restrictions)
-        so_far = _tensor(beams.scores[scored.rows], log_probs.device, log_probs.dtype).view(-1, width)
-        pairs = (part.tolist() for part in top_pairs(log_probs, so_far, 2 * beams.beam))
-        found += [_alive(zip(*of_one, strict=True)) for of_one in zip(*pairs, strict=True)]
-    return found
+    def row_sentences(self) -> Array:  # (B · width,)
+        return np.repeat(self.sentences, self.width)
 
 
-def _tensor(numbers: Sequence[float], device: Device, dtype: torch.dtype = torch.long) -> Tensor:
-    return torch.as_tensor(np.array(numbers), dtype=dtype, device=device)  # several times as fast as from a list
+class Candidates(NamedTuple):
+    """The best ways to go on, best first, (B, beam) each, and what ends."""
+
+    sums: Array  # of log-probabilities, with the token's; -inf is none
+    rows: Array  # which of the sentence's hypotheses goes on
+    tokens: Array
+    log_probs: Array  # of the tokens
+    ends: Array  # (B, width) log-probability of the end of sentence for hypotheses that end now, else -inf
 
 
-def _alive(candidates: Iterable[Candidate]) -> list[Candidate]:
-    found = list(candidates)
-    return found if found[-1][0] > _DEAD else [candidate for candidate in found if candidate[0] > _DEAD]
+# (log-probabilities of the next token of each row (B · width, V), beams, restrictions) -> candidates
+Select = Callable[[Tensor, Beams, Restrictions], Candidates]
 
 
-def restrict(scored: Scored, beams: Beams, restrictions: Restrictions) -> Tensor:
+def select(log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+    """The best `beam` continuations, and the ends of sentence that would be among the best `beam` with them."""
+    log_probs = restrict(log_probs, beams, restrictions)
+    to_end = log_probs.select(1, EOS)
+    ends = to_end.clone().cpu().numpy().reshape(-1, beams.width)
+    to_end.fill_(_DEAD)
+    so_far = torch.from_numpy(beams.scores).to(log_probs.device, log_probs.dtype)
+    sums, rows, tokens, added = (part.cpu().numpy() for part in top_pairs(log_probs, so_far, beams.beam))
+    missing = beams.beam - sums.shape[1]
+    if missing > 0:  # places for which there are no continuations
+        sums, rows, tokens, added = (np.pad(part, ((0, 0), (0, missing))) for part in (sums, rows, tokens, added))
+        sums[:, -missing:] = _DEAD
+    return Candidates(sums, rows, tokens, added, _best_ends(ends, beams, sums))
+
+
+def _best_ends(log_probs: Array, beams: Beams, others: Array) -> Array:
+    """-inf for all but those of which fewer than `beam` ends or other continuations, (B, beam), are better."""
+    sums = beams.scores + log_probs
+    if (sums > others[:, -1:]).any():
+        rivals = np.concatenate((sums, others), axis=1)  # (B, width + beam)
+        better = (rivals[:, None, :] > sums[:, :, None]).sum(axis=-1)
+        log_probs[better >= beams.beam] = _DEAD
+    else:
+        log_probs.fill(_DEAD)
+    return log_probs
+
+
+def restrict(log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Tensor:
     """The log-probabilities with -inf, in place, for what may not come next."""
     sentences = history = None
     if restrictions.uses_sentences:
-        sentences = torch.tensor(beams.row_sentences()[scored.rows], device=scored.log_probs.device)
+        sentences = torch.from_numpy(beams.row_sentences()).to(log_probs.device)
     if restrictions.uses_history:
-        said = beams.history()[scored.rows]
-        history = torch.tensor(said, dtype=torch.long, device=scored.log_probs.device).view(len(said), beams.length)
-    return restrictions.apply(scored.log_probs, beams.length, sentences, history)
+        history = torch.from_numpy(beams.said).to(log_probs.device)
+    return restrictions.apply(log_probs, beams.length, sentences, history)
 
 
 class Ended:
-    """Hypotheses of a sentence that have ended, and whether it is worth a further step."""
+    """Hypotheses that have ended, of each sentence of a batch, and whether a sentence is worth a further step."""
 
-    def __init__(self, limit: int, guarded: bool, beam: int, options: SearchOptions) -> None:
-        self.limit, self.guarded, self.beam, self.options = limit, guarded, beam, options
-        self.found: list[Hypothesis] = []
-        self.enough = round(beam * PATIENCE)
+    def __init__(self, limits: Sequence[int], guarded: Sequence[bool], beam: int, options: SearchOptions) -> None:
+        self.guarded, self.beam, self.options = guarded, beam, options
+        self.found: list[list[Hypothesis]] = [[] for _ in limits]
+        self._limits, self._least_limit = np.array(limits), min(limits)
+        self._last_penalties = np.array([length_penalty(limit, options.length_penalty) for limit in limits])
+        self._missing = np.full(len(limits), round(beam * PATIENCE))
         # The score that a running hypothesis must pass: of the worst one that would be returned.
-        self.to_beat = _DEAD
+        self._to_beat = np.full(len(limits), _DEAD)
 
-    def add(self, tokens: Sequence[int], log_probs: Sequence[float], stopped: Stopped) -> None:
-        self.found.append(Hypothesis.of(tokens, log_probs, stopped, self.options.length_penalty))
-        if len(self.found) >= self.options.n_best:
-            worst = best(self.found, self.options.n_best)[-1]
-            self.to_beat = worst.score if worst.stopped != "loop" else _DEAD
+    def add(self, sentence: int, tokens: Sequence[int], log_probs: Sequence[float], stopped: Stopped) -> None:
+        found = self.found[sentence]
+        found.append(Hypothesis.of(tokens, log_probs, stopped, self.options.length_penalty))
+        self._missing[sentence] -= 1
+        if len(found) >= self.options.n_best:
+            worst = best(found, self.options.n_best)[-1]
+            self._to_beat[sentence] = worst.score if worst.stopped != "loop" else _DEAD
 
-    def sort_out(self, candidates: list[Candidate], said: list[Said], length: int) -> list[Candidate]:
-        """Keeps the candidates among the best `beam` that end, and all of those where there is no room for more.
+    def sort_out(self, candidates: Candidates, beams: Beams) -> None:
+        """Keeps what ends, and what there is no room to go on for. Of a sentence that is done nothing goes on."""
+        sentences, length, (sums, rows, tokens, log_probs, ends) = beams.sentences, beams.length + 1, candidates
+        ending = ends + beams.scores > _DEAD  # (B, width)
+        if ending.any():
+            for place, row in np.argwhere(ending).tolist():
+                said, of_said = beams.spoken(place, row)
+                self.add(sentences[place], said, [*of_said, float(ends[place, row])], "eos")
+        if length >= self._least_limit:
+            for place in np.flatnonzero(length >= self._limits[sentences]).tolist():
+                for slot in range(self.beam - ending[place].sum()):
+                    if sums[place, slot] > _DEAD:
+                        said, of_said = beams.spoken(place, rows[place, slot])
+                        whole = [*said, int(tokens[place, slot])], [*of_said, float(log_probs[place, slot])]
+                        self.add(sentences[place], *whole, "length")
+                sums[place] = _DEAD
+        if any(self.found):
+            longest = length_penalty(int(_GROWTH * length) + _FEW_TOKENS, self.options.length_penalty)
+            # Sums of log-probabilities only fall, so today's over a later penalty bounds the score until then.
+            bound = sums[:, 0] / np.minimum(longest, self._last_penalties[sentences])
+            sums[(self._missing[sentences] <= 0) | (bound <= self._to_beat[sentences])] = _DEAD
+        nothing = ~(sums > _DEAD)
+        if nothing.any():
+            sums[nothing], tokens[nothing] = _DEAD, PAD
 
-        `said` is of the sentence's rows. Gives the best `beam` others, which go on; none if the sentence is done.
-        """
-        going = [candidate for candidate in candidates if candidate[2] != EOS]
-        full = length + 1 >= self.limit
-        if full or len(going) < len(candidates):
-            for _, parent, token, log_prob in candidates[: self.beam]:
-                if token == EOS:
-                    tokens, log_probs = spoken(said[parent])
-                    self.add(tokens, [*log_probs, log_prob], "eos")
-                elif full:
-                    self.add(*spoken((said[parent], token, log_prob)), "length")
-        if full or not going or len(self.found) >= self.enough or self._hopeless(going[0][0], length + 1):
-            return []
-        return going[: self.beam]
-
-    def _hopeless(self, best_sum: float, length: int) -> bool:
-        """Sums of log-probabilities only fall, so today's over a later penalty bounds the score until then."""
-        longest = min(self.limit, int(_GROWTH * length) + _FEW_TOKENS)
-        return best_sum / length_penalty(longest, self.options.length_penalty) <= self.to_beat
-
-    def stuck(self, said: Said) -> bool:
-        """Whether a hypothesis is caught in a cycle; it has ended then."""
-        tokens, log_probs = spoken(said)
-        kept = loops.kept_length(tokens) if self.guarded else len(tokens)
-        if kept < len(tokens):
-            self.add(tokens[:kept], log_probs[:kept], "loop")
-        return kept < len(tokens)
-
-
-def advance(beams: Beams, state: State, going: list[list[Candidate]], places: Iterable[int], device: Device) -> Beams:
-    """The next beams, of the sentences at `places`: what goes on in each, and empty places."""
-    moved = Beams(beams.beam, [], [], [], [], beams.length + 1)
-    parents = []
-    width, said = beams.width, beams.said
-    for place in places:
-        first = place * width
-        moved.sentences.append(beams.sentences[place])
-        missing = beams.beam - len(going[place])
-        if going[place]:
-            scores, rows, tokens, _ = zip(*going[place], strict=True)
-            moved.scores += scores
-            moved.tokens += tokens
-            parents += [first + row for row in rows]
-            moved.said += [(said[first + row], token, log_prob) for _, row, token, log_prob in going[place]]
-        if missing:
-            moved.scores += [_DEAD] * missing
-            moved.tokens += [PAD] * missing
-            parents += [first] * missing
-            moved.said += [None] * missing
-    state.reorder(_tensor(parents, device))
-    return moved
+    def stop_loops(self, beams: Beams) -> None:
+        """Hypotheses that are caught in a cycle have ended; their places are empty then."""
+        for place, slot in np.argwhere(beams.scores > _DEAD).tolist():
+            if not self.guarded[beams.sentences[place]]:
+                continue
+            tokens, log_probs = beams.spoken(place, slot)
+            kept = loops.kept_length(tokens)
+            if kept < len(tokens):
+                self.add(beams.sentences[place], tokens[:kept], log_probs[:kept], "loop")
+                beams.scores[place, slot] = _DEAD
 
 
 def beam_search(
@@ -200,25 +203,19 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence that `choose` leads to."""
     beam, device = options.beam if beam is None else beam, sources.ids.device
-    state, score = model.start(model.encode(sources.ids, sources.lengths), beam), NextTokens(model)
+    state, next_tokens = model.start(model.encode(sources.ids, sources.lengths), beam), NextTokens(model)
     beams, restrictions = Beams.start(len(sources), beam), Restrictions(sources, options)
-    limits, guarded = sources.limits.tolist(), sources.guarded.tolist()
-    ended = [Ended(*each, beam, options) for each in zip(limits, guarded, strict=True)]
+    ended = Ended(sources.limits.tolist(), sources.guarded.tolist(), beam, options)
     while True:
-        states = model.advance(state, _tensor(beams.tokens, device))
-        width = beams.width
-        candidates = choose(score(states, width), beams, restrictions)
-        going = [
-            ended[sentence].sort_out(candidates[place], beams.said[place * width : (place + 1) * width], beams.length)
-            for place, sentence in enumerate(beams.sentences)
-        ]
-        left = [place for place, others in enumerate(going) if others]
-        if not left:
+        _, log_probs = next_tokens(model.advance(state, torch.from_numpy(beams.newest()).to(device)))
+        going = choose(log_probs, beams, restrictions)
+        ended.sort_out(going, beams)
+        left = np.flatnonzero(going.sums[:, 0] > _DEAD)
+        if not left.size:
             break
-        dropping = worth_dropping(len(left), len(going), _DROP_SHARE)
-        beams = advance(beams, state, going, left if dropping else range(len(going)), device)
+        dropping = worth_dropping(len(left), len(going.sums), _DROP_SHARE)
+        beams, parents = beams.grow(going, left if dropping else slice(None))
+        state.reorder(torch.from_numpy(parents).to(device))
         if loops.due(beams.length):
-            for row, said in enumerate(beams.said):
-                if ended[beams.sentences[row // beam]].stuck(said):
-                    beams.scores[row] = _DEAD
-    return [best(one.found, options.n_best) for one in ended]
+            ended.stop_loops(beams)
+    return [best(found, options.n_best) for found in ended.found]

@@ -8,18 +8,19 @@ that the phrases come: no end of sentence before they have, and no token after w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from headwise.decoding.batching import Sources
-from headwise.decoding.beam import Beams, Candidate, restrict
-from headwise.decoding.candidates import Scored, top_tokens
+from headwise.decoding.beam import Beams, Candidates, restrict
+from headwise.decoding.candidates import top_tokens
 from headwise.decoding.options import Phrase, Request
 from headwise.decoding.restrictions import Restrictions
-from headwise.text.tokenizer import EOS
+from headwise.text.tokenizer import EOS, PAD
 
 # Places beside the beam's own, for hypotheses at different stages. The same for every sentence, so that what a sentence
 # becomes does not depend on what the others of its batch require.
@@ -117,7 +118,7 @@ def _cost(phrases: Sequence[Phrase]) -> int:
 
 
 class _Option(NamedTuple):
-    """A `Candidate`, and how many tokens are still needed after it."""
+    """A way to go on (`Candidates`), and how many tokens are still needed after it."""
 
     score: float
     parent: int
@@ -133,20 +134,19 @@ class ConstrainedSelect:
         self.requirements = [Requirements(request) for request in sources.requests]
         self.limits: list[int] = sources.limits.tolist()
 
-    def __call__(self, following: Iterable[Scored], beams: Beams, restrictions: Restrictions) -> list[list[Candidate]]:
+    def __call__(self, log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
         options: list[list[_Option]] = [[] for _ in beams.sentences]
-        said, sentences = beams.history(), beams.row_sentences()
-        for scored in following:
-            first = scored.rows.start
-            rows = [row for row in range(first, scored.rows.stop) if beams.scores[row] > -torch.inf]
-            # What is required may come even where an option forbids it, so its log-probability is taken first.
-            required = {row: self._required(scored.log_probs[row - first], sentences[row], said[row]) for row in rows}
-            highest, tokens = (x.tolist() for x in top_tokens(restrict(scored, beams, restrictions), beams.beam + 1))
-            for row in rows:
-                follow = dict(zip(tokens[row - first], highest[row - first], strict=True)) | required[row]
-                parent, score = row % beams.width, beams.scores[row]
-                options[row // beams.width] += self._options(sentences[row], said[row], parent, score, follow)
-        return [[option[:4] for option in _deal(each, beams.beam)] for each in options]
+        said, sentences = beams.said.tolist(), beams.row_sentences().tolist()
+        scores = beams.scores.ravel().tolist()
+        rows = [row for row, score in enumerate(scores) if score > -torch.inf]
+        # What is required may come even where an option forbids it, so its log-probability is taken first.
+        required = {row: self._required(log_probs[row], sentences[row], said[row]) for row in rows}
+        highest, tokens = (x.tolist() for x in top_tokens(restrict(log_probs, beams, restrictions), beams.beam + 1))
+        for row in rows:
+            follow = dict(zip(tokens[row], highest[row], strict=True)) | required[row]
+            place, parent = divmod(row, beams.width)
+            options[place] += self._options(sentences[row], said[row], parent, scores[row], follow)
+        return _candidates([_deal(each, beams.beam) for each in options], beams)
 
     def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
         """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
@@ -171,7 +171,8 @@ class ConstrainedSelect:
 
 
 def _deal(options: list[_Option], beam: int) -> list[_Option]:
-    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens: ends first, then `beam` that go on."""
+    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens: ends among the first `beam`, then as
+    many others, best first."""
     options = sorted(options, key=lambda option: -option.score)
     banks: dict[int, list[_Option]] = {}
     for option in options:
@@ -184,3 +185,16 @@ def _deal(options: list[_Option], beam: int) -> list[_Option]:
     ends = [option for option in dealt[:beam] if option.token == EOS]
     others = [option for option in dealt if option.token != EOS][:beam]
     return ends + sorted(others, key=lambda option: -option.score)
+
+
+def _candidates(dealt: list[list[_Option]], beams: Beams) -> Candidates:
+    shape = len(dealt), beams.beam
+    sums, log_probs, ends = np.full(shape, -np.inf), np.zeros(shape), np.full(beams.scores.shape, -np.inf)
+    rows, tokens = np.zeros(shape, dtype=np.int64), np.full(shape, PAD)
+    for place, options in enumerate(dealt):
+        for option in options:
+            if option.token == EOS:
+                ends[place, option.parent] = option.log_prob
+        for slot, option in enumerate(option for option in options if option.token != EOS):
+            sums[place, slot], rows[place, slot], tokens[place, slot], log_probs[place, slot], _ = option
+    return Candidates(sums, rows, tokens, log_probs, ends)

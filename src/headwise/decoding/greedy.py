@@ -102,16 +102,9 @@ class _Pick:
         if self.needs_history:  # (rows, step); sentences that are over have said less, and no matter what
             said = [[*output.tokens, *[EOS] * (step - len(output.tokens))] for output in outputs]
             history = torch.tensor(said, dtype=torch.long, device=device).view(len(rows), step)
-        found = []
-        for scored in self.score(states):
-            where = None if sentences is None else sentences[scored.rows]
-            past = None if history is None else history[scored.rows]
-            if self.choose is None or where is None:
-                highest, tokens = likeliest(self.restrictions.apply(scored.log_probs, step, where, past))
-            else:
-                tokens = self.choose(self.restrictions.apply(scored.logits, step, where, past), where, step, past)
-                highest = scored.log_probs.gather(1, tokens[:, None]).squeeze(1)
-            found.append((tokens, highest))
-        if len(found) == 1:
-            return found[0]
-        return torch.cat([tokens for tokens, _ in found]), torch.cat([log_probs for _, log_probs in found])
+        logits, log_probs = self.score(states)
+        if self.choose is None or sentences is None:
+            highest, tokens = likeliest(self.restrictions.apply(log_probs, step, sentences, history))
+            return tokens, highest
+        tokens = self.choose(self.restrictions.apply(logits, step, sentences, history), sentences, step, history)
+        return tokens, log_probs.gather(1, tokens[:, None]).squeeze(1)

@@ -29,7 +29,7 @@ class Model(Protocol):
 
 
 class Halves(Protocol):
-    """A model whose step is in two halves, so that a search never holds the logits of all its rows at once."""
+    """A model whose step is in two halves, so that the logits of each step can lie where those of the last did."""
 
     def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Any: ...
 

@@ -11,7 +11,7 @@ from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, EOS
 
 _FORBIDDEN = float("-inf")
-_NEVER = slice(0, BOS + 1)  # padding, unknown, begin of sentence
+_NEVER = BOS + 1  # the first tokens: padding, unknown, begin of sentence
 
 
 class Restrictions:
@@ -29,9 +29,9 @@ class Restrictions:
         if step == 0:
             self._check(logits.size(1))
         forced = self._forced(logits, step, sentences)
-        logits[:, _NEVER] = _FORBIDDEN
+        logits.narrow(1, 0, _NEVER).fill_(_FORBIDDEN)
         if step + 1 < self.min_length:
-            logits[:, EOS] = _FORBIDDEN
+            logits.select(1, EOS).fill_(_FORBIDDEN)
         if self.suppress.numel():
             logits.index_fill_(1, self.suppress, _FORBIDDEN)
         if self.no_repeat and history is not None:
