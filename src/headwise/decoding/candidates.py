@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headwise.decoding.model import Halves
 
-_LEAST_BLOCK, _USUAL_BLOCK, _MOST_BLOCK = 48, 64, 128
+_BLOCKS = 64, 96, 128, 160, 192, 224, 256, 32  # the maximum of a multiple of 32 numbers is found three times as fast
 # Numbers among which a plain top-k, or a plain maximum, is faster than blocks.
 _FEW = 40_000
 _FEW_FOR_ONE = 130_000
@@ -107,7 +107,7 @@ def top_pairs(log_probs: Tensor, so_far: Tensor, count: int) -> tuple[Tensor, Te
 @lru_cache
 def _block_size(vocab: int) -> int:
     """A size that leaves nothing after the last block, if there is one."""
-    return next((size for size in range(_MOST_BLOCK, _LEAST_BLOCK - 1, -1) if vocab % size == 0), _USUAL_BLOCK)
+    return next((size for size in _BLOCKS if vocab % size == 0), _BLOCKS[0])
 
 
 def _in_blocks(numbers: Tensor, size: int) -> Tensor:
