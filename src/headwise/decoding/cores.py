@@ -6,6 +6,8 @@ batches side by side are faster, and far less disturbed by other programs (docs/
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -16,6 +18,10 @@ from torch import nn
 
 # A single batch is decoded on one core, unless a step reads so many weights that memory is what it waits for.
 _WEIGHTS_FOR_A_TEAM = 8_000_000
+
+# Seconds until a thread that waits for Python's lock asks for it; by default a thousand times as long, in which one
+# thread sorts out candidates while the core of another has nothing to do.
+_TURN = 5e-6
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -31,10 +37,34 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(workers, "headwise-decoding", initializer=_keep_to_one_core)
     try:
-        yield from pool.map(work, jobs)
+        with _short_turns:
+            yield from pool.map(work, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # what a worker sets becomes the default of later threads
+
+
+class _ShortTurns:
+    """Within the block threads take turns at short notice. Blocks of several threads may overlap."""
+
+    def __init__(self) -> None:
+        self._lock, self._blocks, self._before = threading.Lock(), 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._blocks == 0:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(_TURN)
+            self._blocks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks == 0:
+                sys.setswitchinterval(self._before)
+
+
+_short_turns = _ShortTurns()
 
 
 class Team:
