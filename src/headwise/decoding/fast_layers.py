@@ -181,7 +181,9 @@ class CrossWeights:
         added = (
             memory.new_zeros(sentences, self.heads, 1, length) if mask is None else mask.expand(-1, self.heads, -1, -1)
         )
-        keys, values = F.pad(projected, (0, 0, 0, 0, 0, 0, 0, missing)).unbind(2)  # (B, S, H, K)
+        if missing:  # nothing to add is a copy as well
+            projected = F.pad(projected, (0, 0, 0, 0, 0, 0, 0, missing))
+        keys, values = projected.unbind(2)  # (B, S, H, K)
         return PlainCross(
             self,
             keys.permute(0, 2, 3, 1).flatten(0, 1).contiguous(),
