@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ctranslate2
 
@@ -19,12 +19,13 @@ from headwise.bundle.files import read_json
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Scores, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
-from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
+from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
 _MOST_ROWS = 160  # hypotheses of a batch: of more, int8 has no use, and their numbers leave the cache
 
+Answer = TypeVar("Answer")
 Attention = list[list[float]]  # a row a target token, a column a source token
 
 
@@ -51,39 +52,61 @@ class CTranslate2Engine:
         missing = _lacks(options, requests or ())
         if missing is not None:
             raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
-        found = self._within_limits(sources, options)
-        found = [[h for h in hypotheses if min(h.tokens, default=EOS) >= EOS] for hypotheses in found]
-        self._fill_up(sources, options, found)
-        self._end_loops(sources, options, found)
-        found = [hypotheses[: options.n_best] for hypotheses in found]
+        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
+        found = self._search(sources, options, max(limits, default=1), options.n_best)
+        odd = [
+            place
+            for place, hypotheses in enumerate(found)
+            if len(hypotheses) < options.n_best or not all(_is_plain(h, limits[place]) for h in hypotheses)
+        ]
+        if odd:
+            mended = self._search_whole_beams([sources[place] for place in odd], options)
+            for place, hypotheses in zip(odd, mended, strict=True):
+                found[place] = hypotheses[: options.n_best]
         return self._with_token_scores(sources, found) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-        pieces = [[self._target[number] for number in target] for target in targets]
-        results = self._call("score_batch", self._pieces(sources), pieces, max_batch_size=64)
-        return [tuple(result.log_probs) for result in results]
+        texts, pieces = self._pieces(sources), [[self._target[number] for number in target] for target in targets]
+
+        def work(translator: Any) -> list[tuple[float, ...]]:
+            results = translator.score_batch(texts, pieces, max_batch_size=64, max_input_length=0)
+            return [tuple(result.log_probs) for result in results]
+
+        return self._ask(len(texts), work)
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
         pieces = [[self._target[number] for number in target] for target in targets]
-        results = self._call(
-            "translate_batch",
-            self._pieces(sources),
-            target_prefix=pieces,
-            beam_size=1,
-            max_batch_size=64,
-            max_decoding_length=max(map(len, targets), default=0) + 1,
-            return_attention=True,
-        )
-        return [
-            [row[: len(source)] for row in result.attention[0][: len(target)]]
-            for result, source, target in zip(results, sources, targets, strict=True)
-        ]
+
+        def work(translator: Any) -> list[Attention]:
+            results = translator.translate_batch(
+                self._pieces(sources),
+                target_prefix=pieces,
+                beam_size=1,
+                max_batch_size=64,
+                max_input_length=0,
+                max_decoding_length=max(map(len, targets), default=0) + 1,
+                return_attention=True,
+            )
+            return [
+                [row[: len(source)] for row in result.attention[0][: len(target)]]
+                for result, source, target in zip(results, sources, targets, strict=True)
+            ]
+
+        return self._ask(len(sources), work)
+
+    def _search_whole_beams(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+        """Of sentences whose best hypotheses are too long, no text or loops, all that there are."""
+        found = self._within_limits(sources, options)
+        found = [[h for h in hypotheses if _is_text(h)] for hypotheses in found]
+        self._fill_up(sources, options, found)
+        self._end_loops(sources, options, found)
+        return found
 
     def _within_limits(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
         """One call has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
-        found = self._search(sources, options, max(limits, default=1))
+        found = self._search(sources, options, max(limits), options.beam)
         again: dict[int, list[int]] = defaultdict(list)
         for index, hypotheses in enumerate(found):
             if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses[: options.n_best]):
@@ -92,7 +115,7 @@ class CTranslate2Engine:
             self._cut(sources, options, found, again)
             return found
         for limit, indices in again.items():
-            answers = self._search([sources[index] for index in indices], options, limit)
+            answers = self._search([sources[index] for index in indices], options, limit, options.beam)
             for index, hypotheses in zip(indices, answers, strict=True):
                 found[index] = hypotheses
         return found
@@ -122,43 +145,65 @@ class CTranslate2Engine:
                 continue
             source = sources[index]
             limit = min(len(source) + options.max_extra, self.longest)
-            (answers,) = self._search([source], options, limit, forbidden=(PAD, UNK, BOS))
+            (answers,) = self._search([source], options, limit, options.beam, forbidden=(PAD, UNK, BOS))
             scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
             rescored = (Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty) for (h,) in scored)
             hypotheses[:] = best((h._replace(log_probs=()) for h in rescored), options.beam)
 
     def _search(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limit: int,
+        wanted: int,
+        forbidden: Sequence[int] = (),
     ) -> list[list[Hypothesis]]:
-        """Every hypothesis of the beam, best first."""
+        """The `wanted` best hypotheses of the beam, best first."""
+        count = len(sources)
         most = min(options.batch_sentences, max(1, _MOST_ROWS // options.beam))
-        results = self._call(
-            "translate_batch",
-            self._pieces(sources),
-            max_batch_size=self._workers.share(len(sources), most),
-            beam_size=options.beam,
-            num_hypotheses=options.beam,
-            patience=PATIENCE,
-            length_penalty=_penalty(options),
-            suppress_sequences=[[self._target[number]] for number in forbidden] or None,
-            max_decoding_length=limit,
-            min_decoding_length=0,
-            return_end_token=True,
-            return_scores=options.beam > 1 or options.scored or self.scores != "none",
-        )
-        return [self._hypotheses(result, options) for result in results]
 
-    def _hypotheses(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
-        hypotheses = []
-        penalty = _penalty(options)
-        for pieces, ranked_by in zip(result.hypotheses, result.scores or [math.nan], strict=True):
-            tokens = tuple(map(self._ids.__getitem__, pieces))
-            # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
-            ended = not tokens or tokens[-1] == EOS
-            total = ranked_by * len(tokens) ** penalty
-            score = total / length_penalty(len(tokens), options.length_penalty)
-            hypotheses.append(Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length"))
-        return best(hypotheses, options.beam) if len(hypotheses) > 1 else hypotheses
+        def work(translator: Any) -> list[list[Hypothesis]]:
+            results = translator.translate_batch(
+                self._pieces(sources),
+                max_batch_size=self._workers.share(count, most),
+                asynchronous=count > 1,
+                beam_size=options.beam,
+                num_hypotheses=options.beam,
+                patience=PATIENCE,
+                length_penalty=_penalty(options),
+                suppress_sequences=[[self._target[number]] for number in forbidden] or None,
+                max_input_length=0,
+                max_decoding_length=limit,
+                min_decoding_length=0,
+                return_end_token=True,
+                return_scores=options.beam > 1 or options.scored or self.scores != "none",
+            )
+            if count == 1:
+                return [self._hypotheses(results[0], options, wanted)]
+            # The longest are translated first. Of what is done hypotheses are made while the others are under way.
+            found: list[list[Hypothesis]] = [[]] * count
+            for place in sorted(range(count), key=lambda place: -len(sources[place])):
+                found[place] = self._hypotheses(results[place].result(), options, wanted)
+            return found
+
+        return self._ask(count, work)
+
+    def _hypotheses(self, result: Any, options: SearchOptions, wanted: int) -> list[Hypothesis]:
+        penalty, alpha = _penalty(options), options.length_penalty
+        said, ranked_by = result.hypotheses, result.scores or [math.nan]
+        scores = [
+            score * len(pieces) ** penalty / length_penalty(len(pieces), alpha)
+            for pieces, score in zip(said, ranked_by, strict=True)
+        ]
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        hypotheses = [self._hypothesis(said[place], scores[place]) for place in order[:wanted]]
+        return best(hypotheses, wanted) if wanted > 1 else hypotheses
+
+    def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
+        tokens = tuple(map(self._ids.__getitem__, pieces))
+        # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
+        ended = not tokens or tokens[-1] == EOS
+        return Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length")
 
     def _end_loops(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]
@@ -188,10 +233,11 @@ class CTranslate2Engine:
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*map(self._source.__getitem__, source), self._end] for source in sources]
 
-    def _call(self, method: str, pieces: list[list[str]], *args: Any, **settings: Any) -> Any:
-        with self._workers.of(len(pieces)) as translator:
+    def _ask(self, texts: int, work: Callable[[Any], Answer]) -> Answer:
+        """What `work` makes of the CTranslate2 translator for so many texts."""
+        with self._workers.of(texts) as translator:
             try:
-                return getattr(translator, method)(pieces, *args, max_input_length=0, **settings)
+                return work(translator)
             except (RuntimeError, ValueError) as error:
                 if "position" not in str(error):
                     raise
@@ -201,16 +247,17 @@ class CTranslate2Engine:
 def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
     """What is asked for beyond plain search. CTranslate2 can forbid tokens, but takes probabilities after that: not
     the model's."""
-    wanted = [request for request in requests if request != NOTHING_MORE]
-    asked = {
-        "sampling": options.sample is not None,
-        "a least length": options.min_length > 1,
-        "no_repeat_ngram": options.no_repeat_ngram > 0,
-        "suppressed tokens": bool(options.suppress),
-        "required phrases (glossary, protected spans)": any(request.phrases for request in wanted),
-        "a forced prefix": any(request.prefix for request in wanted),
-    }
-    return next((name for name, is_asked in asked.items() if is_asked), None)
+    for asked, name in (
+        (options.sample is not None, "sampling"),
+        (options.min_length > 1, "a least length"),
+        (options.no_repeat_ngram > 0, "no_repeat_ngram"),
+        (options.suppress, "suppressed tokens"),
+    ):
+        if asked:
+            return name
+    if any(request.phrases for request in requests):
+        return "required phrases (glossary, protected spans)"
+    return "a forced prefix" if any(request.prefix for request in requests) else None
 
 
 def _penalty(options: SearchOptions) -> float:
@@ -219,6 +266,16 @@ def _penalty(options: SearchOptions) -> float:
     Never 0, with which it would stop by another rule; greedy search has none to choose from.
     """
     return max(0.75 * options.length_penalty, 1e-6) if options.beam > 1 else 0.0
+
+
+def _is_plain(hypothesis: Hypothesis, limit: int) -> bool:
+    """Not too long, text, and no loop."""
+    return _length(hypothesis) <= limit and _is_text(hypothesis) and not may_loop(hypothesis.tokens)
+
+
+def _is_text(hypothesis: Hypothesis) -> bool:
+    """Neither padding, nor unknown, nor begin of sentence."""
+    return min(hypothesis.tokens, default=EOS) >= EOS
 
 
 def _before_loop(tokens: tuple[int, ...]) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 LONGEST_CYCLE = 10  # tokens
 LEAST_REPEATS = 4
 LEAST_TOKENS = 16  # so that "ha ha ha ha" and "1 000 000 000" pass
+_REPEATED = LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS  # tokens of the shortest loop that came before
 CHECK_EVERY = 8  # steps between looks: what is cut off afterwards does not depend on when it is seen
 
 
@@ -25,7 +26,7 @@ def due(length: int) -> bool:
 
 def may_loop(tokens: Sequence[int]) -> bool:
     """Whether enough tokens are repeated for there to be a loop: a quick look that settles it for nearly all text."""
-    return len(tokens) - len(set(tokens)) >= LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS
+    return len(tokens) >= LEAST_TOKENS and len(tokens) - len(set(tokens)) >= _REPEATED
 
 
 def has_loop(sentence: Sequence[int]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from headwise.config.schema import Decoding
 from headwise.errors import UsageError
 
+_COUNTS = "beam", "max_extra", "min_length", "n_best", "batch_sentences", "batch_tokens"  # at least 1 each
 _DEFAULTS = Decoding.model_validate({})
 
 
@@ -52,9 +53,9 @@ class SearchOptions:
     batch_tokens: int = 4096  # most source tokens decoded together, padding included
 
     def __post_init__(self) -> None:
-        for name in ("beam", "max_extra", "min_length", "n_best", "batch_sentences", "batch_tokens"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if min(map(self.__dict__.__getitem__, _COUNTS)) < 1:
+            name = next(name for name in _COUNTS if getattr(self, name) < 1)
+            raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not self.length_penalty >= 0:
             raise UsageError(f"length_penalty must be 0 or more, not {self.length_penalty}")
         if self.no_repeat_ngram < 0:

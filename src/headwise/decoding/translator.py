@@ -78,11 +78,13 @@ class Translator:
         search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
         pieces = [self.pieces(text, split_sentences) for text in texts]
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
-        starts = [
-            start if number == 0 else None
-            for sentences, start in zip(pieces, prefixes, strict=True)
-            for number, _ in enumerate(piece for piece in sentences if piece.text)
-        ]
+        starts: list[str | None] = [None] * len(flat)
+        if prefix is not None:
+            starts = [
+                start if number == 0 else None
+                for sentences, start in zip(pieces, prefixes, strict=True)
+                for number, _ in enumerate(piece for piece in sentences if piece.text)
+            ]
         answers = iter(self._translate_pieces(flat, starts, search, glossary or {}, protect))
         return [self.joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
 
@@ -119,7 +121,8 @@ class Translator:
 
     def _fits(self, text: str) -> bool:
         # A token is at least a byte, and a character at most four of them: most texts need no count.
-        return len(text) * 4 < self.longest_source or self._length(text) <= self.longest_source
+        most = len(text) if text.isascii() else 4 * len(text)
+        return most < self.longest_source or self._length(text) <= self.longest_source
 
     def _length(self, text: str) -> int:
         return len(self.tokenizers.source.encode(text)) + 1

@@ -35,6 +35,7 @@ from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
+from headwise.text.words import Words, cut_at_spaces
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
 
@@ -136,10 +137,12 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without begin and end of sentence."""
         try:
+            if self._words is not None:
+                return self._words.encode(texts)
             if len(texts) == 1:  # for several the library wakes a team of threads
                 return [self._inner.encode(texts[0], add_special_tokens=False).ids]
             return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
-        except (TypeError, UnicodeEncodeError):
+        except (AttributeError, TypeError, UnicodeEncodeError):
             raise DataError(_what_is_no_text(texts)) from None
 
     def encode_ragged(self, texts: Sequence[str]) -> Ragged:
@@ -154,6 +157,10 @@ class Tokenizer:
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
         spoken = [_spoken(ids) for ids in sentences]
+        if self._words is not None:
+            joined = list(map(self._words.decode, spoken))
+            if None not in joined:
+                return cast("list[str]", joined)
         if len(spoken) == 1:
             texts = [self._inner.decode(spoken[0], skip_special_tokens=False)]
         else:
@@ -184,6 +191,10 @@ class Tokenizer:
     def vocabulary(self) -> list[str]:
         """The pieces as stored, by id."""
         return [cast("str", self._inner.id_to_token(number)) for number in range(self.size)]
+
+    @cached_property
+    def _words(self) -> Words | None:
+        return Words(self._inner, self.vocabulary) if cut_at_spaces(self._inner) else None
 
     @cached_property
     def _shown(self) -> list[str]:
@@ -238,4 +249,7 @@ def _what_is_no_text(texts: Sequence[object]) -> str:
 
 
 def _spoken(ids: Iterable[int]) -> list[int]:
-    return [int(number) for number in ids if number not in (PAD, BOS, EOS)]
+    numbers = list(map(int, ids))
+    if min(numbers, default=PAD) > EOS:
+        return numbers
+    return [number for number in numbers if number not in (PAD, BOS, EOS)]

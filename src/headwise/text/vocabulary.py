@@ -25,6 +25,7 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell everything
 
+NORMALISATIONS = "none", "nfc", "nfkc"
 RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 LONGEST_PIECE = 16  # characters, as SentencePiece has it: longer pieces are whole phrases that never come again
 _SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
@@ -48,7 +49,8 @@ def normaliser(name: str) -> normalizers.Normalizer:
     return normalizers.Sequence(kinds[name])
 
 
-def _in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
+def in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
+    """A tokenizer with this model, for pieces inside of runs."""
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence([normaliser(normalisation), normalizers.Prepend(" ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(RUNS), "isolated")
@@ -69,7 +71,7 @@ def _characters(alphabet: Sequence[str], normalisation: str) -> tokenizers.Token
 
 
 def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
-    trained = _in_runs(models.BPE(unk_token="<unk>", byte_fallback=True), settings.normalisation)
+    trained = in_runs(models.BPE(unk_token="<unk>", byte_fallback=True), settings.normalisation)
     alphabet = _alphabet(texts, settings)
     # The library breaks ties between equally frequent characters by chance, so the choice is made here; with the limit
     # at the number of characters given it has none left to make.
@@ -89,14 +91,14 @@ def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Token
 
 
 def _train_unigram(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
-    cutter = _in_runs(models.BPE(), settings.normalisation)
+    cutter = in_runs(models.BPE(), settings.normalisation)
     words = _count_words(texts, cutter)
     pieces = train_unigram(words, _alphabet(texts, settings), settings.size - RESERVED, LONGEST_PIECE)
     if len(pieces) + RESERVED < settings.size:
         raise _too_large(settings, len(pieces) + RESERVED)
     # A special or byte piece is never found in text (it would span a cut), so its score is of no account.
     scored = [(piece, 0.0) for piece in (*SPECIAL, *BYTES)] + pieces
-    return _in_runs(models.Unigram(scored, unk_id=UNK, byte_fallback=True), settings.normalisation)
+    return in_runs(models.Unigram(scored, unk_id=UNK, byte_fallback=True), settings.normalisation)
 
 
 def _train_word(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
