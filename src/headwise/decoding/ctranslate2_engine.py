@@ -7,11 +7,15 @@ and of what has ended beyond that keeps what the paper's formula would keep too,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import ctranslate2
 
@@ -25,8 +29,10 @@ from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
 _MOST_ROWS = 160  # hypotheses of a batch: of more, int8 has no use, and their numbers leave the cache
 
-Answer = TypeVar("Answer")
+Ranked = list[tuple[list[str], float]]  # pieces and scores, best first
 Attention = list[list[float]]  # a row a target token, a column a source token
+
+_SCORE = itemgetter(1)
 
 
 class CTranslate2Engine:
@@ -53,32 +59,24 @@ class CTranslate2Engine:
         if missing is not None:
             raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
-        found = self._search(sources, options, max(limits, default=1), options.n_best)
-        odd = [
-            place
-            for place, hypotheses in enumerate(found)
-            if len(hypotheses) < options.n_best or not all(_is_plain(h, limits[place]) for h in hypotheses)
-        ]
+        found, odd = self._search(sources, options, limits)
         if odd:
-            mended = self._search_whole_beams([sources[place] for place in odd], options)
-            for place, hypotheses in zip(odd, mended, strict=True):
+            beams = [found[place] for place in odd]
+            self._mend([sources[place] for place in odd], options, [limits[place] for place in odd], beams)
+            for place, hypotheses in zip(odd, beams, strict=True):
                 found[place] = hypotheses[: options.n_best]
         return self._with_token_scores(sources, found) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         texts, pieces = self._pieces(sources), [[self._target[number] for number in target] for target in targets]
-
-        def work(translator: Any) -> list[tuple[float, ...]]:
+        with self._translator(len(texts)) as translator:
             results = translator.score_batch(texts, pieces, max_batch_size=64, max_input_length=0)
-            return [tuple(result.log_probs) for result in results]
-
-        return self._ask(len(texts), work)
+        return [tuple(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
         pieces = [[self._target[number] for number in target] for target in targets]
-
-        def work(translator: Any) -> list[Attention]:
+        with self._translator(len(sources)) as translator:
             results = translator.translate_batch(
                 self._pieces(sources),
                 target_prefix=pieces,
@@ -88,37 +86,43 @@ class CTranslate2Engine:
                 max_decoding_length=max(map(len, targets), default=0) + 1,
                 return_attention=True,
             )
-            return [
-                [row[: len(source)] for row in result.attention[0][: len(target)]]
-                for result, source, target in zip(results, sources, targets, strict=True)
-            ]
+        return [
+            [row[: len(source)] for row in result.attention[0][: len(target)]]
+            for result, source, target in zip(results, sources, targets, strict=True)
+        ]
 
-        return self._ask(len(sources), work)
-
-    def _search_whole_beams(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
-        """Of sentences whose best hypotheses are too long, no text or loops, all that there are."""
-        found = self._within_limits(sources, options)
-        found = [[h for h in hypotheses if _is_text(h)] for hypotheses in found]
-        self._fill_up(sources, options, found)
+    def _mend(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+        found: list[list[Hypothesis]],
+    ) -> None:
+        """Whole beams with hypotheses that are too long, no text, or loops; made good in place."""
+        self._keep_limits(sources, options, limits, found)
+        found[:] = [[h for h in hypotheses if _is_text(h)] for hypotheses in found]
+        self._fill_up(sources, options, limits, found)
         self._end_loops(sources, options, found)
-        return found
 
-    def _within_limits(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+    def _keep_limits(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+        found: list[list[Hypothesis]],
+    ) -> None:
         """One call has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
-        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
-        found = self._search(sources, options, max(limits), options.beam)
         again: dict[int, list[int]] = defaultdict(list)
         for index, hypotheses in enumerate(found):
             if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses[: options.n_best]):
                 again[limits[index]].append(index)
         if options.beam == 1 and again:
             self._cut(sources, options, found, again)
-            return found
+            return
         for limit, indices in again.items():
-            answers = self._search([sources[index] for index in indices], options, limit, options.beam)
+            answers = self._whole_beams([sources[index] for index in indices], options, limit)
             for index, hypotheses in zip(indices, answers, strict=True):
                 found[index] = hypotheses
-        return found
 
     def _cut(
         self,
@@ -134,7 +138,13 @@ class CTranslate2Engine:
             cut = Hypothesis.of(tokens, log_probs[: len(tokens)], "length", options.length_penalty)
             found[index] = [cut._replace(log_probs=())]
 
-    def _fill_up(self, sources: Sequence[Sequence[int]], options: SearchOptions, found: list[list[Hypothesis]]) -> None:
+    def _fill_up(
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+        found: list[list[Hypothesis]],
+    ) -> None:
         """Where padding, unknown or begin of sentence left too few hypotheses of words, these are forbidden.
 
         A trained model hardly ever says them. Probabilities without them are not the model's own, so scores are
@@ -144,25 +154,38 @@ class CTranslate2Engine:
             if len(hypotheses) >= options.n_best:
                 continue
             source = sources[index]
-            limit = min(len(source) + options.max_extra, self.longest)
-            (answers,) = self._search([source], options, limit, options.beam, forbidden=(PAD, UNK, BOS))
+            (answers,) = self._whole_beams([source], options, limits[index], forbidden=(PAD, UNK, BOS))
             scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
             rescored = (Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty) for (h,) in scored)
             hypotheses[:] = best((h._replace(log_probs=()) for h in rescored), options.beam)
 
     def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        options: SearchOptions,
-        limit: int,
-        wanted: int,
-        forbidden: Sequence[int] = (),
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, limits: Sequence[int]
+    ) -> tuple[list[list[Hypothesis]], list[int]]:
+        """The `n_best` best of each sentence, best first; and which have their whole beam, as these are not plain."""
+        found: list[list[Hypothesis]] = [[]] * len(sources)
+        odd = []
+        for place, ranked in self._answers(sources, options, max(limits, default=1)):
+            hypotheses = list(itertools.starmap(self._hypothesis, ranked[: options.n_best]))
+            if not all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
+                hypotheses = list(itertools.starmap(self._hypothesis, ranked))
+                odd.append(place)
+            found[place] = hypotheses
+        return found, odd
+
+    def _whole_beams(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
-        """The `wanted` best hypotheses of the beam, best first."""
+        answers = dict(self._answers(sources, options, limit, forbidden))
+        return [list(itertools.starmap(self._hypothesis, answers[place])) for place in range(len(sources))]
+
+    def _answers(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
+    ) -> Iterator[tuple[int, Ranked]]:
+        """Each sentence's place and beam. The longest come first: the others are under way still."""
         count = len(sources)
         most = min(options.batch_sentences, max(1, _MOST_ROWS // options.beam))
-
-        def work(translator: Any) -> list[list[Hypothesis]]:
+        with self._translator(count) as translator:
             results = translator.translate_batch(
                 self._pieces(sources),
                 max_batch_size=self._workers.share(count, most),
@@ -170,7 +193,7 @@ class CTranslate2Engine:
                 beam_size=options.beam,
                 num_hypotheses=options.beam,
                 patience=PATIENCE,
-                length_penalty=_penalty(options),
+                length_penalty=_penalty(options.beam, options.length_penalty),
                 suppress_sequences=[[self._target[number]] for number in forbidden] or None,
                 max_input_length=0,
                 max_decoding_length=limit,
@@ -179,25 +202,10 @@ class CTranslate2Engine:
                 return_scores=options.beam > 1 or options.scored or self.scores != "none",
             )
             if count == 1:
-                return [self._hypotheses(results[0], options, wanted)]
-            # The longest are translated first. Of what is done hypotheses are made while the others are under way.
-            found: list[list[Hypothesis]] = [[]] * count
+                yield 0, _ranked(results[0], options)
+                return
             for place in sorted(range(count), key=lambda place: -len(sources[place])):
-                found[place] = self._hypotheses(results[place].result(), options, wanted)
-            return found
-
-        return self._ask(count, work)
-
-    def _hypotheses(self, result: Any, options: SearchOptions, wanted: int) -> list[Hypothesis]:
-        penalty, alpha = _penalty(options), options.length_penalty
-        said, ranked_by = result.hypotheses, result.scores or [math.nan]
-        scores = [
-            score * len(pieces) ** penalty / length_penalty(len(pieces), alpha)
-            for pieces, score in zip(said, ranked_by, strict=True)
-        ]
-        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-        hypotheses = [self._hypothesis(said[place], scores[place]) for place in order[:wanted]]
-        return best(hypotheses, wanted) if wanted > 1 else hypotheses
+                yield place, _ranked(results[place].result(), options)
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
         tokens = tuple(map(self._ids.__getitem__, pieces))
@@ -233,15 +241,32 @@ class CTranslate2Engine:
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*map(self._source.__getitem__, source), self._end] for source in sources]
 
-    def _ask(self, texts: int, work: Callable[[Any], Answer]) -> Answer:
-        """What `work` makes of the CTranslate2 translator for so many texts."""
+    @contextmanager
+    def _translator(self, texts: int) -> Iterator[Any]:
+        """CTranslate2's, for so many texts."""
         with self._workers.of(texts) as translator:
             try:
-                return work(translator)
+                yield translator
             except (RuntimeError, ValueError) as error:
                 if "position" not in str(error):
                     raise
                 raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+
+
+def _ranked(result: Any, options: SearchOptions) -> Ranked:
+    """Hypotheses of a beam by the paper's score."""
+    alpha = options.length_penalty
+    said, sums = result.hypotheses, result.scores or [math.nan]
+    scored = [
+        (pieces, score * _factor(len(pieces), options.beam, alpha)) for pieces, score in zip(said, sums, strict=True)
+    ]
+    return sorted(scored, key=_SCORE, reverse=True) if len(scored) > 1 else scored
+
+
+@lru_cache(maxsize=4096)
+def _factor(length: int, beam: int, alpha: float) -> float:
+    """From CTranslate2's score to the paper's."""
+    return float(length ** _penalty(beam, alpha) / length_penalty(length, alpha))
 
 
 def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
@@ -260,12 +285,12 @@ def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
     return "a forced prefix" if any(request.prefix for request in requests) else None
 
 
-def _penalty(options: SearchOptions) -> float:
+def _penalty(beam: int, alpha: float) -> float:
     """CTranslate2's α: its penalty then grows with the length as the paper's does, at some 15 tokens.
 
     Never 0, with which it would stop by another rule; greedy search has none to choose from.
     """
-    return max(0.75 * options.length_penalty, 1e-6) if options.beam > 1 else 0.0
+    return max(0.75 * alpha, 1e-6) if beam > 1 else 0.0
 
 
 def _is_plain(hypothesis: Hypothesis, limit: int) -> bool:
