@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -30,6 +32,16 @@ def test_a_beam_of_one_is_greedy_search() -> None:
     for (one,), (other,) in zip(greedy, beamed, strict=True):
         assert (one.tokens, one.stopped) == (other.tokens, other.stopped)
         assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_greedy_search_without_scores_says_the_same() -> None:
+    model, sources = random_model(1), random_sources(300, seed=2)
+    options = SearchOptions(beam=1, max_extra=20, no_repeat_ngram=3)
+    scored, silent = (TorchEngine(model, scores=scores).search(sources, options) for scores in ("tokens", "none"))
+    assert [(h.tokens, h.stopped) for (h,) in silent] == [(h.tokens, h.stopped) for (h,) in scored]
+    assert all(math.isnan(h.score) and h.log_probs == () for (h,) in silent)
+    asked = TorchEngine(model, scores="none").search(sources, replace(options, scored=True))
+    assert asked == scored
 
 
 def exhaustive(

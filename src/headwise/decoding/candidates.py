@@ -30,16 +30,23 @@ class NextTokens:
     """
 
     model: Halves
-    _room: tuple[Tensor, Tensor] | None = None
+    _logits: Tensor | None = None
+    _log_probs: Tensor | None = None
 
     def __call__(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        count, logits = states.size(0), self.logits(states)
+        if self._log_probs is None or self._log_probs.size(0) < count:
+            self._log_probs = torch.log_softmax(logits, dim=-1)
+            return logits, self._log_probs
+        return logits, torch.log_softmax(logits, dim=-1, out=self._log_probs[:count])
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Without their log-probabilities, which for the likeliest token are not needed."""
         count = states.size(0)
-        if self._room is None or self._room[0].size(0) < count:
-            logits = self.model.project(states)
-            self._room = logits, torch.log_softmax(logits, dim=-1)
-            return self._room
-        logits = self.model.project(states, self._room[0][:count])
-        return logits, torch.log_softmax(logits, dim=-1, out=self._room[1][:count])
+        if self._logits is None or self._logits.size(0) < count:
+            self._logits = self.model.project(states)
+            return self._logits
+        return self.model.project(states, self._logits[:count])
 
 
 def log_normaliser(logits: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ until every sentence has ended:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -52,19 +53,27 @@ class _Output:
         elif length >= self.limit:
             self.stopped = "length"
 
-    def hypothesis(self, alpha: float) -> Hypothesis:
+    def hypothesis(self, alpha: float, scored: bool) -> Hypothesis:
         kept = loops.kept_length(self.tokens) if self.stopped == "loop" else len(self.tokens)
-        spoken = kept - (self.stopped == "eos")
-        return Hypothesis.of(self.tokens[:spoken], self.log_probs[:kept], self.stopped or "length", alpha)
+        spoken, stopped = self.tokens[: kept - (self.stopped == "eos")], self.stopped or "length"
+        if not scored:
+            return Hypothesis(tuple(spoken), math.nan, (), stopped)
+        return Hypothesis.of(spoken, self.log_probs[:kept], stopped, alpha)
 
 
 def greedy_search(
-    model: Halves, sources: Sources, options: SearchOptions, choose: Choose | None = None, needs_history: bool = False
+    model: Halves,
+    sources: Sources,
+    options: SearchOptions,
+    choose: Choose | None = None,
+    *,
+    needs_history: bool = False,
+    scored: bool = True,
 ) -> list[Hypothesis]:
-    """One hypothesis a sentence. Without `choose`, the likeliest token at each step."""
+    """One hypothesis a sentence. Without `choose`, the likeliest token at each step, which needs no `scored`."""
     device = sources.ids.device
     state = model.start(model.encode(sources.ids, sources.lengths))
-    pick = _Pick(NextTokens(model), sources, options, choose, needs_history)
+    pick = _Pick(NextTokens(model), sources, options, choose, needs_history, scored)
     outputs = [_Output(*each) for each in zip(sources.limits.tolist(), sources.guarded.tolist(), strict=True)]
     rows = list(range(len(sources)))  # which sentence each row is
     tokens = torch.full((len(rows),), BOS, device=device)
@@ -80,16 +89,22 @@ def greedy_search(
             kept = torch.tensor(open_rows, device=device)
             state.reorder(kept)
             rows, tokens = [rows[place] for place in open_rows], tokens[kept]
-    return [output.hypothesis(options.length_penalty) for output in outputs]
+    return [output.hypothesis(options.length_penalty, scored) for output in outputs]
 
 
 class _Pick:
-    """Which token comes next in each row, and its log-probability."""
+    """Which token comes next in each row, and its log-probability; its logit where nothing is to be scored."""
 
     def __init__(
-        self, score: NextTokens, sources: Sources, options: SearchOptions, choose: Choose | None, needs_history: bool
+        self,
+        score: NextTokens,
+        sources: Sources,
+        options: SearchOptions,
+        choose: Choose | None,
+        needs_history: bool,
+        scored: bool,
     ) -> None:
-        self.score, self.choose = score, choose
+        self.score, self.choose, self.scored = score, choose, scored
         self.restrictions = Restrictions(sources, options)
         self.needs_history = needs_history or self.restrictions.uses_history
         self.needs_sentences = choose is not None or self.restrictions.uses_sentences
@@ -102,9 +117,10 @@ class _Pick:
         if self.needs_history:  # (rows, step); sentences that are over have said less, and no matter what
             said = [[*output.tokens, *[EOS] * (step - len(output.tokens))] for output in outputs]
             history = torch.tensor(said, dtype=torch.long, device=device).view(len(rows), step)
-        logits, log_probs = self.score(states)
         if self.choose is None or sentences is None:
-            highest, tokens = likeliest(self.restrictions.apply(log_probs, step, sentences, history))
+            scores = self.score(states)[1] if self.scored else self.score.logits(states)
+            highest, tokens = likeliest(self.restrictions.apply(scores, step, sentences, history))
             return tokens, highest
+        logits, log_probs = self.score(states)
         tokens = self.choose(self.restrictions.apply(logits, step, sentences, history), sentences, step, history)
         return tokens, log_probs.gather(1, tokens[:, None]).squeeze(1)

@@ -17,7 +17,7 @@ from headwise.decoding.constraints import MORE_PLACES, ConstrainedSelect
 from headwise.decoding.cores import is_small, one_core, side_by_side
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
-from headwise.decoding.hypothesis import Hypothesis, best
+from headwise.decoding.hypothesis import Hypothesis, Scores, best
 from headwise.decoding.model import Halves, Model, WholeStep
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sampling import Sampler, row_key
@@ -32,13 +32,14 @@ class TorchEngine:
     """Searches with an encoder-decoder. The model may be in training: it is put back as it was after each call.
 
     On a CPU there are as many batches under way as torch has threads, each on a core of its own. `frozen` promises
-    that the weights stay as they are, so that they are laid out for the search once and not for every call.
+    that the weights stay as they are, so that they are laid out for the search once and not for every call. Told to
+    give no `scores`, greedy search leaves out the softmax.
     """
 
     name = "torch"
 
-    def __init__(self, model: nn.Module, *, frozen: bool = False) -> None:
-        self.model, self.frozen = model, frozen
+    def __init__(self, model: nn.Module, *, frozen: bool = False, scores: Scores = "tokens") -> None:
+        self.model, self.frozen, self.scores = model, frozen, scores
         architecture: dict[str, Any] = getattr(model, "architecture", {})
         # Learned positions end somewhere; the others do not.
         self.longest: int | None = architecture["max_length"] if architecture.get("positions") == "learned" else None
@@ -54,7 +55,8 @@ class TorchEngine:
         def plain(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
             if options.beam > 1:
                 return beam_search(model, batch, options)
-            return [[one] for one in greedy_search(model, batch, options)]
+            scored = options.scored or self.scores != "none"
+            return [[one] for one in greedy_search(model, batch, options, scored=scored)]
 
         def constrained(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
             # What is required may be very unlikely. A length penalty would then reward whatever is said beside it,
@@ -92,7 +94,7 @@ class TorchEngine:
         def draw(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
             keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
             sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
-            return [[one] for one in greedy_search(model, batch, options, sampler, sampler.needs_history)]
+            return [[one] for one in greedy_search(model, batch, options, sampler, needs_history=sampler.needs_history)]
 
         found = self._run(draw, repeated, options, wanted, range(len(repeated)))
         samples = [found[place][0] for place in range(len(repeated))]

@@ -61,8 +61,8 @@ def open_translator(
 ) -> Translator:
     """A translator on one of the ENGINES. `auto` is the fast one where it is installed and what is asked is `plain`.
 
-    `scores` saves the fast engine work: with "sentences" it gives no log-probabilities of tokens, and with "none"
-    greedy search gives no score and no confidence either (they are nan).
+    `scores` saves work: with "sentences" the fast engine gives no log-probabilities of tokens, and with "none" greedy
+    search gives no score and no confidence either (they are nan).
     """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
@@ -80,7 +80,7 @@ def open_translator(
         except (WorkFailed, UsageError):
             if engine == "ctranslate2":
                 raise
-    return Translator(bundle, tokenizers, _torch_engine(bundle))
+    return Translator(bundle, tokenizers, _torch_engine(bundle, scores))
 
 
 def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scores: Scores) -> Engine:
@@ -92,11 +92,11 @@ def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scor
     return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, scores=scores)
 
 
-def _torch_engine(bundle: Bundle) -> Engine:
+def _torch_engine(bundle: Bundle, scores: Scores) -> Engine:
     from headwise.bundle.weights import load_model
     from headwise.decoding.torch_engine import TorchEngine
 
-    return TorchEngine(load_model(bundle), frozen=True)
+    return TorchEngine(load_model(bundle), frozen=True, scores=scores)
 
 
 def translate_lines(
