@@ -1,13 +1,15 @@
 """Translation speed against peers, in one run, with the same weights in every engine.
 
-    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 3]
+    python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 5]
 
 1. The torch engine against Hugging Face `generate`, OpenNMT-py and JoeyNMT: greedy and beam 5, batch 1 and 64.
 2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens: the same search (PATIENCE
    too), with the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
-Engines take turns (`--rounds`), so that another load on the machine hits all alike; every round is kept.
+Contestants take turns at each setting, one right after the other and in another order in the next round (`--rounds`),
+so that another load on the machine hits all alike; every round is kept. The fast engine and CTranslate2 alone, which
+are near one another, have several turns a round. All give translations without scores.
 A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
 with the torch that runs here. All engines translate the same sentences; at batch 1 a fifth of them, and JoeyNMT, which
 has no cache, a fifth of that. Which workers × threads, and which batches of at most 64, are CTranslate2's best is found
@@ -40,6 +42,7 @@ PEERS = {
 SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
+TURNS = 3  # of the fast engine, and of CTranslate2 alone, a round
 ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
 HERE = Path(__file__).parent
 
@@ -78,12 +81,32 @@ def installed(folder: Path, wanted: Lines) -> tuple[Lines, dict[str, str]]:
     return [peer for peer in wanted if PEERS[peer][1] not in left_out], left_out
 
 
-def peer_rounds(folder: Path, peer: str, request: dict[str, Any]) -> list[dict[str, Any]]:
-    command = [environment(folder, peer), HERE / "peers" / PEERS[peer][0]]
-    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
-    if run.returncode:
-        sys.exit(f"{peer} failed:\n{run.stderr[-3000:]}")
-    return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+class Peer:
+    """A peer's process, which waits until it is its turn."""
+
+    def __init__(self, arguments: argparse.Namespace, name: str, ids: list[list[int]]) -> None:
+        self.name = name
+        command = [environment(arguments.environments, name), HERE / "peers" / PEERS[name][0]]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._ask({"model": arguments.model, "sentences": ids, "threads": arguments.threads})
+
+    def turn(self, beam: int, batch: int, count: int) -> tuple[float, list[list[int]]]:
+        """Sentences a second, and the translations. A slow peer has fewer sentences."""
+        count = max(1, count // 5) if self.name in SLOW else count
+        found = self._ask([beam, batch, count])
+        return count / found["seconds"], found["outputs"]
+
+    def _ask(self, request: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        answer = next((line for line in self._process.stdout if line.startswith("{")), None)
+        if answer is None:
+            sys.exit(f"{self.name} failed; what it said is above")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 # ---- 1. the torch engine
@@ -95,29 +118,37 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
     from headwise.workflows.translate import open_translator
 
     torch.set_num_threads(arguments.threads)
-    translator = open_translator(arguments.model, "torch")
+    translator = open_translator(arguments.model, "torch", scores="none")
     ids = translator.tokenizers.source.encode_batch(lines)
-    settings = [(beam, batch, share(lines, batch)) for beam, batch in SETTINGS]
+    translator.translate(lines[:8], beam=2)
+
+    def turn(beam: int, batch: int, count: int) -> tuple[float, list[list[int]]]:
+        options = translator.options(beam=beam, batch_sentences=batch, length_penalty=ALPHA)
+        seconds, found = timed(lambda: search(translator, ids[:count], options))
+        return count / seconds, [list(hypotheses[0].tokens) for hypotheses in found]
+
+    peers = [Peer(arguments, name, ids) for name in arguments.peers]
+    turns = {"headwise torch": turn, **{peer.name: peer.turn for peer in peers}}
     rates: dict[str, Rates] = {}
     same: dict[str, float] = {}
-    translator.translate(lines[:8], beam=2)
-    for _ in range(arguments.rounds):
-        ours = []
-        for beam, batch, count in settings:
-            options = translator.options(beam=beam, batch_sentences=batch, length_penalty=ALPHA)
-            seconds, found = timed(lambda o=options, n=count: search(translator, ids[:n], o))
-            ours.append([list(hypotheses[0].tokens) for hypotheses in found])
-            note(rates, f"beam {beam} batch {batch}", "headwise torch", count / seconds)
-        for peer in arguments.peers:
-            asked = [(beam, batch, max(1, n // 5) if peer in SLOW else n) for beam, batch, n in settings]
-            request = {"model": arguments.model, "sentences": ids, "settings": asked, "threads": arguments.threads}
-            found_by_peer = peer_rounds(arguments.environments, peer, request)
-            for (beam, batch, count), result, own in zip(asked, found_by_peer, ours, strict=True):
-                name = f"beam {beam} batch {batch}"
-                note(rates, name, peer, count / result["seconds"])
-                equal = sum(a == b for a, b in zip(own, result["outputs"], strict=False)) / count
-                same[f"{name} {peer}"] = equal
+    for number in range(arguments.rounds):
+        for beam, batch in SETTINGS:
+            setting, found = f"beam {beam} batch {batch}", {}
+            for name in in_turn(list(turns), number):
+                rate, found[name] = turns[name](beam, batch, share(lines, batch))
+                note(rates, setting, name, rate)
+            own = found.pop("headwise torch")
+            for name, outputs in found.items():
+                equal = sum(a == b for a, b in zip(own, outputs, strict=False))
+                same[f"{setting} {name}"] = equal / len(outputs)
+    for peer in peers:
+        peer.close()
     return {"sentences_a_second": rates, "same_output": same}
+
+
+def in_turn(contestants: list[str], number: int) -> list[str]:
+    """Their order in this round: forwards and backwards by turns."""
+    return contestants[::-1] if number % 2 else contestants
 
 
 def search(translator: Any, ids: list[list[int]], options: Any) -> Any:
@@ -152,14 +183,19 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
         }
         best = {setting: best_settings(raw, pieces, *setting) for setting in SETTINGS}
         print(f"CTranslate2 {precision}, best (workers × threads, batch) by (beam, batch):", best)
-        for _ in range(arguments.rounds):
+        for number in range(arguments.rounds):
             for beam, batch in SETTINGS:
                 count, (shape, size) = share(lines, batch), best[beam, batch]
-                setting = f"beam {beam} batch {batch}"
-                seconds, _ = timed(lambda e=raw[shape], b=beam, n=size, c=count: alone(e, pieces[:c], b, n))
-                note(rates, setting, f"ctranslate2 {precision}", count / seconds)
-                seconds, _ = timed(lambda t=translator, b=beam, n=batch, c=count: through_text(t, lines[:c], b, n))
-                note(rates, setting, f"headwise {precision}", count / seconds)
+                work = {
+                    "ctranslate2": lambda e=raw[shape], b=beam, n=size, c=count: alone(e, pieces[:c], b, n),
+                    "headwise": lambda b=beam, n=batch, c=count: through_text(translator, lines[:c], b, n),  # noqa: B023
+                }
+                seconds = dict.fromkeys(work, 0.0)
+                for turn in range(TURNS):
+                    for name in in_turn(list(work), number + turn):
+                        seconds[name] += timed(work[name])[0]
+                for name, taken in seconds.items():
+                    note(rates, f"beam {beam} batch {batch}", f"{name} {precision}", TURNS * count / taken)
     return {"sentences_a_second": rates}
 
 
@@ -265,7 +301,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--source", required=True, help="text to translate, a sentence a line")
     parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--environments", type=Path, default=DEFAULT)

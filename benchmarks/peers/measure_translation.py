@@ -1,8 +1,9 @@
 """What all peers of benchmarks/translation.py share: the weights of a model directory, the batches, the clock.
 
-A peer is a script that calls `main(build, decode)`. Standard input: {"model": directory, "sentences": [[ids]],
-"settings": [[beam, batch, how many sentences]], "threads"}; standard output: a JSON line for each setting, {"seconds",
-"outputs"}. Only torch and safetensors are used here: a peer's environment has no Headwise.
+A peer is a script that calls `main(build, decode)`. Standard input: a line {"model": directory, "sentences": [[ids]],
+"threads"}, then a line [beam, batch, how many sentences] whenever it is the peer's turn; standard output: a line {}
+when it is ready, then for each turn a line {"seconds", "outputs"}. Only torch and safetensors are used here: a peer's
+environment has no Headwise.
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ def translate(model: Any, decode: Decode, sentences: Ids, beam: int, batch: int)
 
 
 def main(build: Callable[[Path], Any], decode: Decode) -> None:
-    request = json.load(sys.stdin)
+    request = json.loads(sys.stdin.readline())
     torch.set_num_threads(request["threads"])
     with torch.inference_mode():
         model = build(Path(request["model"]))
         translate(model, decode, request["sentences"][:8], 2, 8)  # warm up
-        for beam, batch, count in request["settings"]:
+        print("{}", flush=True)
+        for line in sys.stdin:
+            beam, batch, count = json.loads(line)
             start = time.perf_counter()
             outputs = translate(model, decode, request["sentences"][:count], beam, batch)
             print(json.dumps({"seconds": time.perf_counter() - start, "outputs": outputs}), flush=True)

@@ -19,7 +19,7 @@ from headwise.decoding import translator as translator_module
 from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.translator import Translator
-from headwise.errors import UsageError
+from headwise.errors import DataError, UsageError
 from headwise.evaluation.metrics import bleu
 from headwise.text.tokenizer import TokenizerPair
 from headwise.workflows import export
@@ -147,6 +147,17 @@ def test_both_engines_align_words_alike_and_word_by_word(with_torch: Translator,
         assert [target for _, target in sorted(links, key=lambda link: link[1])] == list(range(len(sentence.split())))
         shares.append(np.mean([source == target for source, target in links]))
     assert np.mean(shares) > 0.9  # the task is word by word, so attention should be on the diagonal
+
+
+def test_more_tokens_than_the_export_has_positions_for_are_refused(with_float32: Translator) -> None:
+    engine: Any = with_float32.engine
+    fits, too_long = [5] * (engine.longest - 1), [5] * engine.longest
+    assert len(engine.score([fits], [fits])[0]) == engine.longest
+    for sources, targets in (([too_long], [fits]), ([fits], [too_long])):
+        with pytest.raises(DataError, match=f"more than {engine.longest} tokens is too long; split it"):
+            engine.score(sources, targets)
+    with pytest.raises(DataError, match="too long"):
+        engine.search([fits, too_long], with_float32.options(beam=1))
 
 
 def test_the_fast_engine_says_what_it_lacks_and_auto_takes_the_other(model: Path, with_float32: Translator) -> None:

@@ -11,7 +11,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -58,6 +57,7 @@ class CTranslate2Engine:
         missing = _lacks(options, requests or ())
         if missing is not None:
             raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
+        self._check_lengths(sources)
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         found, odd = self._search(sources, options, limits)
         if odd:
@@ -68,15 +68,17 @@ class CTranslate2Engine:
         return self._with_token_scores(sources, found) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+        self._check_lengths(itertools.chain(sources, targets))
         texts, pieces = self._pieces(sources), [[self._target[number] for number in target] for target in targets]
-        with self._translator(len(texts)) as translator:
+        with self._workers.of(len(texts)) as translator:
             results = translator.score_batch(texts, pieces, max_batch_size=64, max_input_length=0)
         return [tuple(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
         """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
+        self._check_lengths(itertools.chain(sources, targets))
         pieces = [[self._target[number] for number in target] for target in targets]
-        with self._translator(len(sources)) as translator:
+        with self._workers.of(len(sources)) as translator:
             results = translator.translate_batch(
                 self._pieces(sources),
                 target_prefix=pieces,
@@ -185,7 +187,7 @@ class CTranslate2Engine:
         """Each sentence's place and beam. The longest come first: the others are under way still."""
         count = len(sources)
         most = min(options.batch_sentences, max(1, _MOST_ROWS // options.beam))
-        with self._translator(count) as translator:
+        with self._workers.of(count) as translator:
             results = translator.translate_batch(
                 self._pieces(sources),
                 max_batch_size=self._workers.share(count, most),
@@ -241,16 +243,10 @@ class CTranslate2Engine:
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*map(self._source.__getitem__, source), self._end] for source in sources]
 
-    @contextmanager
-    def _translator(self, texts: int) -> Iterator[Any]:
-        """CTranslate2's, for so many texts."""
-        with self._workers.of(texts) as translator:
-            try:
-                yield translator
-            except (RuntimeError, ValueError) as error:
-                if "position" not in str(error):
-                    raise
-                raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it") from error
+    def _check_lengths(self, texts: Iterable[Sequence[int]]) -> None:
+        """An end or begin of sentence comes to each."""
+        if max(map(len, texts), default=0) >= self.longest:
+            raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it")
 
 
 def _ranked(result: Any, options: SearchOptions) -> Ranked:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -31,19 +30,21 @@ class Workers:
         self._under_way = 0
         self._loaded = {self._narrow: self._load(self._narrow)}  # a damaged model is told now
 
-    @contextmanager
-    def of(self, texts: int) -> Iterator[Any]:
-        """What is to do the work on so many texts, loaded when it is first needed."""
+    def of(self, texts: int) -> Turn:
+        """`with` it: what is to do the work on so many texts, loaded when it is first needed."""
+        return Turn(self, texts)
+
+    def begin(self, texts: int) -> Any:
         with self._lock:
             shape = self._narrow if texts == 1 and not self._under_way else self._wide
             if shape not in self._loaded:
                 self._loaded[shape] = self._load(shape)
             self._under_way += 1
-        try:
-            yield self._loaded[shape]
-        finally:
-            with self._lock:
-                self._under_way -= 1
+            return self._loaded[shape]
+
+    def end(self) -> None:
+        with self._lock:
+            self._under_way -= 1
 
     def share(self, texts: int, most: int) -> int:
         """Texts of a batch, at most `most`: every worker has as many batches, so that none waits for another."""
@@ -58,6 +59,19 @@ class Workers:
             )
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"{self._directory} is not a model that ctranslate2 can read: {error}") from error
+
+
+class Turn:
+    """A piece of work under way, of which there may be several. (`contextmanager` would take longer.)"""
+
+    def __init__(self, workers: Workers, texts: int) -> None:
+        self._workers, self._texts = workers, texts
+
+    def __enter__(self) -> Any:
+        return self._workers.begin(self._texts)
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.end()
 
 
 def _threads_of_one(directory: Path) -> int:

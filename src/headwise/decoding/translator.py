@@ -45,6 +45,7 @@ class Translator:
 
     def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine) -> None:
         self.bundle, self.tokenizers, self.engine = bundle, tokenizers, engine
+        self._asked: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
         self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
         learned = bundle.architecture.get("positions") == "learned"
         room = bundle.architecture["max_length"] - 1 if learned else LONGEST_SOURCE
@@ -90,10 +91,14 @@ class Translator:
 
     def options(self, **changes: Any) -> SearchOptions:
         """The model's defaults with changes; None is no change."""
-        try:
-            return SearchOptions.of_model(self.bundle.decoding, **changes)
-        except TypeError as error:
-            raise UsageError(f"no such option: {error}") from error
+        asked, (last, options) = tuple(changes.items()), self._asked
+        if asked != last:  # as a rule a caller asks for the same again
+            try:
+                options = SearchOptions.of_model(self.bundle.decoding, **changes)
+            except TypeError as error:
+                raise UsageError(f"no such option: {error}") from error
+            self._asked = asked, options
+        return options
 
     # ---- text to pieces and back
 
