@@ -25,7 +25,7 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell everything
 
-NORMALISATIONS = "none", "nfc", "nfkc"
+NORMALISATIONS: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
 RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 LONGEST_PIECE = 16  # characters, as SentencePiece has it: longer pieces are whole phrases that never come again
 _SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
@@ -45,8 +45,7 @@ def train(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
 
 
 def normaliser(name: str) -> normalizers.Normalizer:
-    kinds: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
-    return normalizers.Sequence(kinds[name])
+    return normalizers.Sequence(NORMALISATIONS[name])
 
 
 def in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
