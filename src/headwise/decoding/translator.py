@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,8 +20,9 @@ from headwise.text.tokenizer import TokenizerPair
 
 # A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
 LONGEST_SOURCE = 500  # tokens
-# Where a beam's best has a lower mean log-probability a token, greedy search has a word too (docs/decisions/0014).
-UNSURE = -0.55
+# Greedy search has a word too where this is above a beam's best by its sum of log-probabilities over the root of their
+# number (docs/decisions/0014). The sum itself falls with the length, the mean of a few tokens says little.
+UNSURE = -2.5
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ class Translator:
         unsure = [
             place
             for place, (first, *_) in enumerate(found)
-            if first.mean_log_prob(options.length_penalty) < UNSURE and not (requests and requests[place].phrases)
+            if _is_unsure(first, options) and not (requests and requests[place].phrases)
         ]
         again = [sources[place] for place in unsure]
         asked = None if requests is None else [requests[place] for place in unsure]
@@ -211,6 +213,10 @@ class Translator:
             confidence(hypothesis.mean_log_prob(alpha), self.calibration),
             hypothesis.stopped,
         )
+
+
+def _is_unsure(hypothesis: Hypothesis, options: SearchOptions) -> bool:
+    return hypothesis.mean_log_prob(options.length_penalty) * math.sqrt(len(hypothesis.tokens) + 1) < UNSURE
 
 
 def _distinct(translations: list[Translation]) -> list[Translation]:
