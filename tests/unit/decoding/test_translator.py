@@ -211,7 +211,7 @@ class Unsure(Recorder):
 
 @pytest.mark.parametrize(
     ("beam_score", "greedy_score", "asks", "wins"),
-    [(-0.9, -0.8, True, "greedy"), (-0.9, -1.0, True, "beam"), (-0.5, -0.4, False, "beam")],
+    [(-1.6, -1.5, True, "greedy"), (-1.6, -1.7, True, "beam"), (-1.4, -1.3, False, "beam")],
 )
 def test_greedy_search_has_a_word_where_a_beam_is_unsure(
     trained: Translator, beam_score: float, greedy_score: float, asks: bool, wins: str
@@ -228,3 +228,13 @@ def test_greedy_search_has_a_word_where_a_beam_is_unsure(
     assert engine.asked == {False: 3, True: 3 if asks else 0}
     assert translator.translate(["the cat"], beam=1)[0].ids == words["greedy"]
     assert engine.asked[True] == (4 if asks else 1)
+
+
+@pytest.mark.parametrize(("length", "asks"), [(6, False), (20, True)])
+def test_the_same_log_probability_a_token_is_a_doubt_in_long_outputs(
+    trained: Translator, length: int, asks: bool
+) -> None:
+    said = Hypothesis.of([5] * length, [-0.7] * (length + 1), "eos", 0.6)
+    engine = Unsure(said, said)
+    Translator(trained.bundle, trained.tokenizers, engine).translate(["the cat"], beam=5, length_penalty=0.6)
+    assert engine.asked[True] == asks
