@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -87,15 +87,17 @@ def test_a_text_does_not_depend_on_the_scores_that_are_told(model: Path, with_fl
 def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translator_module, "UNSURE", 1.0)  # every sentence is looked at again
     translator = open_translator(model, "ctranslate2", precision="float32", scores="none")
-    search, again = translator.engine.search, []
+    answers, again = translator.engine.answers, []
 
-    def watched(sources: Sequence[Sequence[int]], options: SearchOptions, *more: Any) -> list[list[Hypothesis]]:
-        found = search(sources, options, *more)
-        if options.beam == 1:
-            again.extend(found)
-        return found
+    def watched(
+        sources: Sequence[Sequence[int]], options: SearchOptions, *more: Any
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        for place, found in answers(sources, options, *more):
+            if options.beam == 1:
+                again.append(found)
+            yield place, found
 
-    monkeypatch.setattr(translator.engine, "search", watched)
+    monkeypatch.setattr(translator.engine, "answers", watched)
     translator.translate(SENTENCES[:20], beam=3)
     assert len(again) == 20
     assert all(math.isfinite(first.score) for first, *_ in again)

@@ -26,7 +26,8 @@ from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
-_MOST_ROWS = 160  # hypotheses of a batch: of more, int8 has no use, and their numbers leave the cache
+# Most hypotheses of a batch, by precision: more make products with the weights no faster, and leave the cache.
+_MOST_ROWS = {"int8": 64, "float32": 160}
 
 Ranked = list[tuple[list[str], float]]  # pieces and scores, best first
 Attention = list[list[float]]  # a row a target token, a column a source token
@@ -49,22 +50,23 @@ class CTranslate2Engine:
         self._end = self._source[EOS]
         export = read_json(directory / "export.json")
         self.longest = int(export["positions"])  # most tokens that there are positions for
+        self._most_rows = _MOST_ROWS[export["precision"]]
         self._workers = Workers(ctranslate2.Translator, directory, workers)
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
+        found = dict(self.answers(sources, options, requests))
+        return [found[place] for place in range(len(sources))]
+
+    def answers(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         missing = _lacks(options, requests or ())
         if missing is not None:
             raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
         self._check_lengths(sources)
-        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
-        found, odd = self._search(sources, options, limits)
-        if odd:
-            beams = [found[place] for place in odd]
-            self._mend([sources[place] for place in odd], options, [limits[place] for place in odd], beams)
-            for place, hypotheses in zip(odd, beams, strict=True):
-                found[place] = hypotheses[: options.n_best]
+        found = self._found(sources, options)
         return self._with_token_scores(sources, found) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
@@ -157,36 +159,43 @@ class CTranslate2Engine:
                 continue
             source = sources[index]
             (answers,) = self._whole_beams([source], options, limits[index], forbidden=(PAD, UNK, BOS))
-            scored = self._with_token_scores([source] * len(answers), [[answer] for answer in answers])
-            rescored = (Hypothesis.of(h.tokens, h.log_probs, h.stopped, options.length_penalty) for (h,) in scored)
+            scores = self.score([source] * len(answers), [answer.tokens for answer in answers])
+            rescored = (
+                Hypothesis.of(h.tokens, log_probs[: _length(h)], h.stopped, options.length_penalty)
+                for h, log_probs in zip(answers, scores, strict=True)
+            )
             hypotheses[:] = best((h._replace(log_probs=()) for h in rescored), options.beam)
 
-    def _search(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, limits: Sequence[int]
-    ) -> tuple[list[list[Hypothesis]], list[int]]:
-        """The `n_best` best of each sentence, best first; and which have their whole beam, as these are not plain."""
-        found: list[list[Hypothesis]] = [[]] * len(sources)
-        odd = []
-        for place, ranked in self._answers(sources, options, max(limits, default=1)):
+    def _found(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The `n_best` best of each sentence, best first. Those that are not plain come last: they take longer."""
+        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
+        odd: dict[int, list[Hypothesis]] = {}
+        for place, ranked in self._ranked(sources, options, max(limits, default=1)):
             hypotheses = list(itertools.starmap(self._hypothesis, ranked[: options.n_best]))
-            if not all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
-                hypotheses = list(itertools.starmap(self._hypothesis, ranked))
-                odd.append(place)
-            found[place] = hypotheses
-        return found, odd
+            if all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
+                yield place, hypotheses
+            else:
+                odd[place] = list(itertools.starmap(self._hypothesis, ranked))
+        if odd:
+            beams = list(odd.values())
+            self._mend([sources[place] for place in odd], options, [limits[place] for place in odd], beams)
+            for place, hypotheses in zip(odd, beams, strict=True):
+                yield place, hypotheses[: options.n_best]
 
     def _whole_beams(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
-        answers = dict(self._answers(sources, options, limit, forbidden))
+        answers = dict(self._ranked(sources, options, limit, forbidden))
         return [list(itertools.starmap(self._hypothesis, answers[place])) for place in range(len(sources))]
 
-    def _answers(
+    def _ranked(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> Iterator[tuple[int, Ranked]]:
         """Each sentence's place and beam. The longest come first: the others are under way still."""
         count = len(sources)
-        most = min(options.batch_sentences, max(1, _MOST_ROWS // options.beam))
+        most = min(options.batch_sentences, max(1, self._most_rows // options.beam))
         with self._workers.of(count) as translator:
             results = translator.translate_batch(
                 self._pieces(sources),
@@ -204,10 +213,10 @@ class CTranslate2Engine:
                 return_scores=options.beam > 1 or options.scored or self.scores != "none",
             )
             if count == 1:
-                yield 0, _ranked(results[0], options)
+                yield 0, _by_score(results[0], options)
                 return
             for place in sorted(range(count), key=lambda place: -len(sources[place])):
-                yield place, _ranked(results[place].result(), options)
+                yield place, _by_score(results[place].result(), options)
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
         tokens = tuple(map(self._ids.__getitem__, pieces))
@@ -234,11 +243,13 @@ class CTranslate2Engine:
             found[place] = best(found[place], options.beam)
 
     def _with_token_scores(
-        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
-    ) -> list[list[Hypothesis]]:
-        flat = [(source, h) for source, hypotheses in zip(sources, found, strict=True) for h in hypotheses]
+        self, sources: Sequence[Sequence[int]], found: Iterable[tuple[int, list[Hypothesis]]]
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        known = list(found)
+        flat = [(sources[place], hypothesis) for place, hypotheses in known for hypothesis in hypotheses]
         scores = iter(self.score([source for source, _ in flat], [h.tokens for _, h in flat]))
-        return [[_scored(hypothesis, next(scores)) for hypothesis in hypotheses] for hypotheses in found]
+        for place, hypotheses in known:
+            yield place, [_scored(hypothesis, next(scores)) for hypothesis in hypotheses]
 
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*map(self._source.__getitem__, source), self._end] for source in sources]
@@ -249,7 +260,7 @@ class CTranslate2Engine:
             raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it")
 
 
-def _ranked(result: Any, options: SearchOptions) -> Ranked:
+def _by_score(result: Any, options: SearchOptions) -> Ranked:
     """Hypotheses of a beam by the paper's score."""
     alpha = options.length_penalty
     said, sums = result.hypotheses, result.scores or [math.nan]

@@ -54,8 +54,13 @@ class Workers:
 
     def _load(self, shape: Shape) -> Any:
         try:
+            # No bound on what is queued: whoever asks would wait for it and could not read what is done.
             return self._kind(
-                str(self._directory), device="cpu", inter_threads=shape.workers, intra_threads=shape.threads
+                str(self._directory),
+                device="cpu",
+                inter_threads=shape.workers,
+                intra_threads=shape.threads,
+                max_queued_batches=-1,
             )
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"{self._directory} is not a model that ctranslate2 can read: {error}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from headwise.decoding.hypothesis import Hypothesis
@@ -21,6 +21,12 @@ class Engine(Protocol):
 
         What an engine cannot do is a UsageError.
         """
+        ...
+
+    def answers(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The same: each sentence's place and hypotheses, in any order, as soon as the engine can tell them."""
         ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:

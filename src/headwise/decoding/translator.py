@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -166,31 +166,32 @@ class Translator:
         requests = None
         if glossary or protect or any(prefixes):
             requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
-        found = self._search(sources, options, requests)
-        outputs = self.tokenizers.target.decode_batch([h.tokens for hypotheses in found for h in hypotheses])
-        spoken = iter(outputs)
-        alpha = options.length_penalty
-        return [_distinct([self._translation(h, next(spoken), alpha) for h in hypotheses]) for hypotheses in found]
+        made: list[list[Translation]] = [[]] * len(texts)
+        for place, hypotheses in self._found(sources, options, requests):
+            made[place] = self._translations(hypotheses, options.length_penalty)
+        return made
 
-    def _search(
+    def _found(
         self, sources: list[list[int]], options: SearchOptions, requests: list[Request] | None
-    ) -> list[list[Hypothesis]]:
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """What the engine finds. A beam that is unsure may have pruned what greedy search says, and better."""
-        found = self.engine.search(sources, options, requests)
+        found = self.engine.answers(sources, options, requests)
         if options.beam == 1 or options.sample is not None:
-            return found
-        unsure = [
-            place
-            for place, (first, *_) in enumerate(found)
-            if _is_unsure(first, options) and not (requests and requests[place].phrases)
-        ]
-        again = [sources[place] for place in unsure]
-        asked = None if requests is None else [requests[place] for place in unsure]
-        if again:
-            greedy = self.engine.search(again, replace(options, beam=1, n_best=1, scored=True), asked)
-            for place, hypotheses in zip(unsure, greedy, strict=True):
-                found[place] = best([*found[place], *hypotheses], options.n_best)
-        return found
+            yield from found
+            return
+        unsure: dict[int, list[Hypothesis]] = {}
+        for place, hypotheses in found:
+            if _is_unsure(hypotheses[0], options) and not (requests and requests[place].phrases):
+                unsure[place] = hypotheses
+            else:
+                yield place, hypotheses
+        if unsure:
+            places = list(unsure)
+            asked = None if requests is None else [requests[place] for place in places]
+            alone = replace(options, beam=1, n_best=1, scored=True)
+            for number, greedy in self.engine.answers([sources[place] for place in places], alone, asked):
+                place = places[number]
+                yield place, best([*unsure[place], *greedy], options.n_best)
 
     def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
@@ -203,9 +204,19 @@ class Translator:
     def _phrases(self) -> PhraseMaker:
         return PhraseMaker(self.tokenizers.target)
 
+    def _translations(self, hypotheses: list[Hypothesis], alpha: float) -> list[Translation]:
+        """Two spellings of one text are one translation."""
+        texts = self.tokenizers.target.decode_batch([hypothesis.tokens for hypothesis in hypotheses])
+        first: dict[str, Translation] = {}
+        for hypothesis, text in zip(hypotheses, texts, strict=True):
+            spoken = text.strip()
+            if spoken not in first:
+                first[spoken] = self._translation(hypothesis, spoken, alpha)
+        return list(first.values())
+
     def _translation(self, hypothesis: Hypothesis, text: str, alpha: float) -> Translation:
         return Translation(
-            text.strip(),
+            text,
             hypothesis.score,
             tuple(self.tokenizers.target.pieces(hypothesis.tokens)),
             hypothesis.tokens,
@@ -217,14 +228,6 @@ class Translator:
 
 def _is_unsure(hypothesis: Hypothesis, options: SearchOptions) -> bool:
     return hypothesis.mean_log_prob(options.length_penalty) * math.sqrt(len(hypothesis.tokens) + 1) < UNSURE
-
-
-def _distinct(translations: list[Translation]) -> list[Translation]:
-    """Two spellings of one text are one translation."""
-    first: dict[str, Translation] = {}
-    for translation in translations:
-        first.setdefault(translation.text, translation)
-    return list(first.values())
 
 
 def _concatenated(text: str, parts: list[Translation]) -> Translation:

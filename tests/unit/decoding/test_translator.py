@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,12 @@ class Recorder:
     ) -> list[list[Hypothesis]]:
         self.sources += [list(source) for source in sources]
         return [[Hypothesis.of(source, [-0.1] * (len(source) + 1), "eos", 0.6)] for source in sources]
+
+    def answers(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        found = list(enumerate(self.search(sources, options, requests)))
+        yield from reversed(found)  # in any order
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         raise AssertionError("a translation asks no engine to score given targets")
@@ -200,13 +206,13 @@ class Unsure(Recorder):
 
     def __init__(self, beam: Hypothesis, greedy: Hypothesis) -> None:
         super().__init__()
-        self.answers, self.asked = {True: greedy, False: beam}, {True: 0, False: 0}
+        self.found, self.asked = {True: greedy, False: beam}, {True: 0, False: 0}
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
         self.asked[options.beam == 1] += len(sources)
-        return [[self.answers[options.beam == 1]] for _ in sources]
+        return [[self.found[options.beam == 1]] for _ in sources]
 
 
 @pytest.mark.parametrize(
