@@ -103,6 +103,48 @@ def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch
     assert all(math.isfinite(first.score) for first, *_ in again)
 
 
+class Asked:
+    """CTranslate2, and what it was asked for: the number of sentences and the longest output of each call."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.calls = inner, []  # type: ignore[var-annotated]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def translate_batch(self, texts: list[list[str]], **settings: Any) -> Any:
+        self.calls.append((len(texts), max(map(len, texts)), settings["max_decoding_length"]))
+        return self.inner.translate_batch(texts, **settings)
+
+
+def test_batches_are_of_like_length_each_with_its_own_longest_output(model: Path) -> None:
+    engine: Any = open_translator(model, "ctranslate2", scores="sentences").engine
+    engine.search([[5], [6]], SearchOptions(beam=1))  # loads the workers of several sentences
+    asked = {shape: Asked(translator) for shape, translator in engine._workers._loaded.items()}
+    engine._workers._loaded = asked
+    sources = [[5] * length for length in (3, 1, 9, 2, 8, 1)]
+    engine.search(sources, SearchOptions(beam=2, batch_sentences=2, max_extra=7))
+    calls = asked[engine._workers._wide].calls
+    lengths = sorted(map(len, sources), reverse=True)
+    assert sum(count for count, _, _ in calls) == len(sources)
+    start = 0
+    for count, longest, limit in calls:
+        assert count <= 2
+        assert (longest, limit) == (lengths[start] + 1, lengths[start] + 7)  # + 1: the end of sentence
+        start += count
+
+
+@pytest.mark.parametrize("scores", ["none", "tokens"])
+def test_answers_told_one_by_one_are_those_of_a_search(model: Path, with_torch: Translator, scores: Scores) -> None:
+    sources = with_torch.tokenizers.source.encode_batch(SENTENCES[:100])
+    options = SearchOptions(beam=3, n_best=2)
+    fast = open_translator(model, "ctranslate2", precision="float32", scores=scores)
+    for engine in (with_torch.engine, fast.engine):
+        told = list(engine.answers(sources, options))
+        assert sorted(place for place, _ in told) == list(range(100))
+        assert [hypotheses for _, hypotheses in sorted(told)] == engine.search(sources, options)
+
+
 def test_int8_translates_as_well_as_float32(model: Path, with_float32: Translator) -> None:
     known = english_sentences(300, seed=91_000)
     reference = [german(sentence) for sentence in known]

@@ -115,7 +115,7 @@ class CTranslate2Engine:
         limits: Sequence[int],
         found: list[list[Hypothesis]],
     ) -> None:
-        """One call has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
+        """A batch has one longest length. What went beyond a sentence's own is cut, or in a beam searched again."""
         again: dict[int, list[int]] = defaultdict(list)
         for index, hypotheses in enumerate(found):
             if any(_length(hypothesis) > limits[index] for hypothesis in hypotheses[: options.n_best]):
@@ -172,7 +172,7 @@ class CTranslate2Engine:
         """The `n_best` best of each sentence, best first. Those that are not plain come last: they take longer."""
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         odd: dict[int, list[Hypothesis]] = {}
-        for place, ranked in self._ranked(sources, options, max(limits, default=1)):
+        for place, ranked in self._ranked(sources, options, limits):
             hypotheses = list(itertools.starmap(self._hypothesis, ranked[: options.n_best]))
             if all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
                 yield place, hypotheses
@@ -187,36 +187,50 @@ class CTranslate2Engine:
     def _whole_beams(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
-        answers = dict(self._ranked(sources, options, limit, forbidden))
+        answers = dict(self._ranked(sources, options, [limit] * len(sources), forbidden))
         return [list(itertools.starmap(self._hypothesis, answers[place])) for place in range(len(sources))]
 
     def _ranked(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
+        self,
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+        forbidden: Sequence[int] = (),
     ) -> Iterator[tuple[int, Ranked]]:
         """Each sentence's place and beam. The longest come first: the others are under way still."""
         count = len(sources)
-        most = min(options.batch_sentences, max(1, self._most_rows // options.beam))
+        search: dict[str, Any] = {
+            "beam_size": options.beam,
+            "num_hypotheses": options.beam,
+            "patience": PATIENCE,
+            "length_penalty": _penalty(options.beam, options.length_penalty),
+            "suppress_sequences": [[self._target[number]] for number in forbidden] or None,
+            "max_input_length": 0,
+            "min_decoding_length": 0,
+            "return_end_token": True,
+            "return_scores": options.beam > 1 or options.scored or self.scores != "none",
+        }
         with self._workers.of(count) as translator:
-            results = translator.translate_batch(
-                self._pieces(sources),
-                max_batch_size=self._workers.share(count, most),
-                asynchronous=count > 1,
-                beam_size=options.beam,
-                num_hypotheses=options.beam,
-                patience=PATIENCE,
-                length_penalty=_penalty(options.beam, options.length_penalty),
-                suppress_sequences=[[self._target[number]] for number in forbidden] or None,
-                max_input_length=0,
-                max_decoding_length=limit,
-                min_decoding_length=0,
-                return_end_token=True,
-                return_scores=options.beam > 1 or options.scored or self.scores != "none",
-            )
             if count == 1:
-                yield 0, _by_score(results[0], options)
+                (result,) = translator.translate_batch(self._pieces(sources), max_decoding_length=limits[0], **search)
+                yield 0, _by_score(result, options)
                 return
-            for place in sorted(range(count), key=lambda place: -len(sources[place])):
-                yield place, _by_score(results[place].result(), options)
+            under_way: list[tuple[int, Any]] = []
+            for places in self._batches(sources, options):
+                batch = self._pieces(sources[place] for place in places)
+                # A batch has one longest length. In batches of like length, what goes on and on is soon stopped.
+                limit = max(limits[place] for place in places)
+                results = translator.translate_batch(batch, max_decoding_length=limit, asynchronous=True, **search)
+                under_way += zip(places, results, strict=True)
+            for place, result in under_way:
+                yield place, _by_score(result.result(), options)
+
+    def _batches(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> Iterator[list[int]]:
+        """Places of sentences, longest first."""
+        most = min(options.batch_sentences, max(1, self._most_rows // options.beam))
+        order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
+        size = self._workers.share(len(order), most)
+        return (order[start : start + size] for start in range(0, len(order), size))
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
         tokens = tuple(map(self._ids.__getitem__, pieces))

@@ -156,11 +156,12 @@ class Tokenizer:
         return self.decode_batch([ids])[0]
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
-        spoken = [_spoken(ids) for ids in sentences]
+        numbers = [ids if isinstance(ids, tuple) else tuple(map(int, ids)) for ids in sentences]
         if self._words is not None:
-            joined = list(map(self._words.decode, spoken))
+            joined = list(map(self._words.decode, numbers))
             if None not in joined:
                 return cast("list[str]", joined)
+        spoken = [[int(number) for number in ids if number not in (PAD, BOS, EOS)] for ids in numbers]
         if len(spoken) == 1:
             texts = [self._inner.decode(spoken[0], skip_special_tokens=False)]
         else:
@@ -185,7 +186,7 @@ class Tokenizer:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Each token for a person to read: a space shows as ▁, a byte as <0xE2>. Not meant to be joined: use decode."""
-        return [self._shown[number] for number in ids]
+        return list(map(self._shown.__getitem__, ids))
 
     @cached_property
     def vocabulary(self) -> list[str]:
@@ -246,10 +247,3 @@ def _what_is_no_text(texts: Sequence[object]) -> str:
         if not isinstance(text, str):
             return f"only text can be tokenized, not {type(text).__name__}"
     return "the text holds half of a surrogate pair, which is not valid Unicode; read it as UTF-8"
-
-
-def _spoken(ids: Iterable[int]) -> list[int]:
-    numbers = list(map(int, ids))
-    if min(numbers, default=PAD) > EOS:
-        return numbers
-    return [number for number in numbers if number not in (PAD, BOS, EOS)]

@@ -18,6 +18,7 @@ from headwise.text.vocabulary import NORMALISATIONS, RESERVED, in_runs
 
 _MOST_WORDS = 100_000
 _LONGEST_WORD = 24  # characters: longer ones, such as sentences in scripts without spaces, hardly come again
+_FEW_WORDS = 16  # take less time one by one: for a batch the library wakes a team of threads
 
 
 def cut_at_spaces(library: tokenizers.Tokenizer) -> bool:
@@ -43,17 +44,24 @@ class Words:
         new = [word for word in {word for words in cut for word in words} if word not in known]
         rare: dict[str, list[int]] = {}
         if new:
-            found = self._library.encode_batch_fast(new, add_special_tokens=False)
-            for word, encoding in zip(new, found, strict=True):
+            for word, encoding in zip(new, self._encodings(new), strict=True):
                 (known if len(word) <= _LONGEST_WORD else rare)[word] = encoding.ids
         ids_of = (ChainMap(known, rare) if rare else known).__getitem__
         return [list(chain.from_iterable(map(ids_of, words))) for words in cut]
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """The pieces as text. None where special tokens or bytes are among the ids, which are not just joined."""
-        if min(ids, default=RESERVED) < RESERVED or max(ids, default=0) >= len(self._pieces):
+        if min(ids, default=RESERVED) < RESERVED:
             return None
-        return "".join(map(self._pieces.__getitem__, ids)).removeprefix(" ")
+        try:
+            return "".join(map(self._pieces.__getitem__, ids)).removeprefix(" ")
+        except IndexError:
+            return None
+
+    def _encodings(self, words: list[str]) -> list[tokenizers.Encoding]:
+        if len(words) > _FEW_WORDS:
+            return self._library.encode_batch_fast(words, add_special_tokens=False)
+        return [self._library.encode(word, add_special_tokens=False) for word in words]
 
 
 def _steps(library: tokenizers.Tokenizer) -> list[bytes]:

@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given, settings
@@ -179,6 +180,13 @@ def test_decoding_leaves_out_padding_and_ends() -> None:
     ids = tokenizer.encode("the old dog")
     assert tokenizer.decode([2, *ids, 3, 0, 0]) == "the old dog"
     assert tokenizer.decode_batch([[2, *ids], [0]]) == ["the old dog", ""]
+
+
+def test_ids_of_any_kind_are_decoded() -> None:
+    tokenizer = trained("bpe")
+    ids = np.array([2, *tokenizer.encode("the old dog é"), 3])
+    for some in (ids, ids.tolist(), tuple(ids), tuple(ids.tolist()), iter(ids), tuple(ids[1:-1])):
+        assert tokenizer.decode(some) == "the old dog é"
 
 
 def test_pieces_show_spaces_and_bytes() -> None:

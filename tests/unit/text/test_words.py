@@ -48,6 +48,17 @@ def test_ids_and_text_are_those_of_the_library(kind: str, normalisation: str, te
         assert text is None if min(each, default=RESERVED) < RESERVED else text == library.decode(each)
 
 
+def test_many_new_words_at_once_have_the_ids_that_they_have_one_by_one() -> None:
+    tokenizer = trained("unigram", "nfkc")
+    texts = [" ".join(f"Hund{number}ﬁ" for number in range(first, first + 100)) for first in (0, 100)]
+    together = Words(tokenizer._inner, tokenizer.vocabulary).encode(texts)
+    one_by_one = Words(tokenizer._inner, tokenizer.vocabulary)
+    for word in " ".join(texts).split():
+        one_by_one.encode([word])
+    assert one_by_one.encode(texts) == together
+    assert together == [tokenizer._inner.encode(text, add_special_tokens=False).ids for text in texts]
+
+
 def test_special_tokens_bytes_and_numbers_beyond_the_vocabulary_are_left_to_the_library() -> None:
     tokenizer = trained("bpe", "nfc")
     known = Words(tokenizer._inner, tokenizer.vocabulary)
