@@ -209,7 +209,7 @@ def best_settings(
     """The fastest workers × threads, then with these the fastest batches of at most `batch`."""
     part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
     shape = fastest(raw, lambda shape: alone(raw[shape], part, beam, batch))
-    sizes = sorted({max(1, batch // share) for share in (1, 2, 4)})
+    sizes = sorted({max(1, batch // share) for share in (1, 2, 4, 6)})  # 64, 32, 16, 10: near what our engine has
     return shape, fastest(sizes, lambda size: alone(raw[shape], part, beam, size)) if len(sizes) > 1 else batch
 
 
@@ -240,7 +240,7 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
     groups = [pieces] if batch > 1 else [[one] for one in pieces]
     for group in groups:
         limit = max(map(len, group)) + 49
-        engine.translate_batch(
+        results = engine.translate_batch(
             group,
             beam_size=beam,
             patience=PATIENCE,
@@ -248,6 +248,8 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
             max_batch_size=batch,
             max_decoding_length=limit,
         )
+        for result in results:
+            result.hypotheses  # noqa: B018 - its tokens are what was asked for, and are made when they are read
 
 
 # ---- 3. cold start

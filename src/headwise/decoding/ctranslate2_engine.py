@@ -27,7 +27,7 @@ from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
 # Most hypotheses of a batch, by precision: more make products with the weights no faster, and leave the cache.
-_MOST_ROWS = {"int8": 64, "float32": 160}
+_MOST_ROWS = {"int8": 48, "float32": 160}
 
 Ranked = list[tuple[list[str], float]]  # pieces and scores, best first
 Attention = list[list[float]]  # a row a target token, a column a source token
@@ -46,7 +46,7 @@ class CTranslate2Engine:
         self.scores = scores
         self._source = tokenizers.source.vocabulary
         self._target = tokenizers.target.vocabulary
-        self._ids = {piece: number for number, piece in enumerate(self._target)}
+        self._id_of = {piece: number for number, piece in enumerate(self._target)}.__getitem__
         self._end = self._source[EOS]
         export = read_json(directory / "export.json")
         self.longest = int(export["positions"])  # most tokens that there are positions for
@@ -173,11 +173,11 @@ class CTranslate2Engine:
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         odd: dict[int, list[Hypothesis]] = {}
         for place, ranked in self._ranked(sources, options, limits):
-            hypotheses = list(itertools.starmap(self._hypothesis, ranked[: options.n_best]))
+            hypotheses = [self._hypothesis(*one) for one in ranked[: options.n_best]]
             if all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
                 yield place, hypotheses
             else:
-                odd[place] = list(itertools.starmap(self._hypothesis, ranked))
+                odd[place] = [self._hypothesis(*one) for one in ranked]
         if odd:
             beams = list(odd.values())
             self._mend([sources[place] for place in odd], options, [limits[place] for place in odd], beams)
@@ -188,7 +188,7 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limit: int, forbidden: Sequence[int] = ()
     ) -> list[list[Hypothesis]]:
         answers = dict(self._ranked(sources, options, [limit] * len(sources), forbidden))
-        return [list(itertools.starmap(self._hypothesis, answers[place])) for place in range(len(sources))]
+        return [[self._hypothesis(*one) for one in answers[place]] for place in range(len(sources))]
 
     def _ranked(
         self,
@@ -233,7 +233,7 @@ class CTranslate2Engine:
         return (order[start : start + size] for start in range(0, len(order), size))
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        tokens = tuple(map(self._ids.__getitem__, pieces))
+        tokens = tuple(map(self._id_of, pieces))
         # Without any token it is the answer to an empty source, which CTranslate2 does not even read.
         ended = not tokens or tokens[-1] == EOS
         return Hypothesis(tokens[:-1] if ended else tokens, score, (), "eos" if ended else "length")
@@ -276,12 +276,12 @@ class CTranslate2Engine:
 
 def _by_score(result: Any, options: SearchOptions) -> Ranked:
     """Hypotheses of a beam by the paper's score."""
-    alpha = options.length_penalty
-    said, sums = result.hypotheses, result.scores or [math.nan]
-    scored = [
-        (pieces, score * _factor(len(pieces), options.beam, alpha)) for pieces, score in zip(said, sums, strict=True)
-    ]
-    return sorted(scored, key=_SCORE, reverse=True) if len(scored) > 1 else scored
+    said, sums = result.hypotheses, result.scores
+    if not sums:
+        return [(said[0], math.nan)]
+    beam, alpha = options.beam, options.length_penalty
+    scored = [(pieces, score * _factor(len(pieces), beam, alpha)) for pieces, score in zip(said, sums, strict=True)]
+    return sorted(scored, key=_SCORE, reverse=True)
 
 
 @lru_cache(maxsize=4096)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwise.bundle.files import Bundle
 from headwise.decoding.confidence import confidence
@@ -25,8 +25,7 @@ LONGEST_SOURCE = 500  # tokens
 UNSURE = -2.5
 
 
-@dataclass(frozen=True)
-class Translation:
+class Translation(NamedTuple):
     """A translated text and what is known about it."""
 
     text: str
@@ -108,14 +107,13 @@ class Translator:
         """What is translated by itself: the text, or its sentences, none too long; those of white space are empty."""
         if not isinstance(text, str):
             raise DataError(f"only text can be translated, not {type(text).__name__}")
-        if not text.strip():
+        whole = text.strip()
+        if not whole:
             return []
-        if not split:
-            whole = text.strip()
-            if self._fits(whole):
-                return [Sentence(whole, "")]
+        if not split and self._fits(whole):
+            return [Sentence(whole, "")]
         cut = []
-        for sentence in self._sentences(text if split else text.strip()):
+        for sentence in self._sentences(text if split else whole):
             if self._fits(sentence.text):
                 cut.append(sentence)
                 continue
@@ -140,7 +138,7 @@ class Translator:
             return EMPTY
         if len(sentences) == 1:
             first, *others = answers[0]
-            return replace(first, alternatives=tuple(others)) if others else first
+            return first._replace(alternatives=tuple(others)) if others else first
         language = self.bundle.languages[1] if len(self.bundle.languages) > 1 else None
         ranked = []
         for rank in range(max(len(answer) for answer in answers)):
@@ -148,7 +146,7 @@ class Translator:
             spoken = iter(chosen)
             texts = [next(spoken).text if sentence.text else "" for sentence in sentences]
             ranked.append(_concatenated(join_sentences(texts, sentences, language), chosen))
-        return replace(ranked[0], alternatives=tuple(ranked[1:]))
+        return ranked[0]._replace(alternatives=tuple(ranked[1:]))
 
     # ---- pieces to translations
 
@@ -206,17 +204,17 @@ class Translator:
 
     def _translations(self, hypotheses: list[Hypothesis], alpha: float) -> list[Translation]:
         """Two spellings of one text are one translation."""
-        texts = self.tokenizers.target.decode_batch([hypothesis.tokens for hypothesis in hypotheses])
+        if len(hypotheses) == 1:
+            return [self._translation(hypotheses[0], alpha)]
         first: dict[str, Translation] = {}
-        for hypothesis, text in zip(hypotheses, texts, strict=True):
-            spoken = text.strip()
-            if spoken not in first:
-                first[spoken] = self._translation(hypothesis, spoken, alpha)
+        for hypothesis in hypotheses:
+            translation = self._translation(hypothesis, alpha)
+            first.setdefault(translation.text, translation)
         return list(first.values())
 
-    def _translation(self, hypothesis: Hypothesis, text: str, alpha: float) -> Translation:
+    def _translation(self, hypothesis: Hypothesis, alpha: float) -> Translation:
         return Translation(
-            text,
+            self.tokenizers.target.decode(hypothesis.tokens).strip(),
             hypothesis.score,
             tuple(self.tokenizers.target.pieces(hypothesis.tokens)),
             hypothesis.tokens,
