@@ -9,11 +9,11 @@
 
 Contestants take turns at each setting, one right after the other and in another order in the next round (`--rounds`),
 so that another load on the machine hits all alike; every round is kept. The fast engine and CTranslate2 alone, which
-are near one another, have several turns a round. All give translations without scores.
+are near one another, have many short turns a round. All give translations without scores.
 A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
-with the torch that runs here. All engines translate the same sentences; at batch 1 a fifth of them, and JoeyNMT, which
-has no cache, a fifth of that. Which workers × threads, and which batches of at most 64, are CTranslate2's best is found
-out before the rounds.
+with the torch that runs here. All engines translate the same sentences; at batch 1 the torch engine and its peers a
+fifth of them, and JoeyNMT, which has no cache, a fifth of that. Which workers × threads, and which batches of at most
+64, are CTranslate2's best is found out before the rounds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ PEERS = {
 SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
-TURNS = 3  # of the fast engine, and of CTranslate2 alone, a round
+TURNS = {1: 8, 5: 3}  # of the fast engine, and of CTranslate2 alone, a round, by beam; greedy ones are shorter
+BLOCK = 20  # sentences of a turn at batch 1
 ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
 HERE = Path(__file__).parent
 
@@ -174,33 +175,40 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     rates: dict[str, Rates] = {}
     tokenizers = TokenizerPair.load(arguments.model)
     pieces = [[tokenizers.source.vocabulary[i] for i in s] + ["</s>"] for s in tokenizers.source.encode_batch(lines)]
-    shapes = sorted({(arguments.threads, 1), (1, arguments.threads), (1, 1)})
     for precision in ("float32", "int8"):
         translator = open_translator(arguments.model, "ctranslate2", precision=precision, scores="none")
         directory = str(kept_export(translator.bundle, translator.tokenizers, precision))
-        raw = {
-            shape: ctranslate2.Translator(directory, inter_threads=shape[0], intra_threads=shape[1]) for shape in shapes
-        }
         # Two copies of the same weights may differ by a tenth in speed for as long as they lie where they lie, so
         # CTranslate2 alone works with our engine's where that has the same workers and threads.
-        translator.translate(lines[:2], beam=1)  # several at once are what its workers are loaded for
-        raw |= translator.engine._workers._loaded
+        translator.translate(lines[:2], beam=1)  # loads what it has for several sentences
+        raw = dict(translator.engine._workers._loaded)
+        for workers, threads in {(arguments.threads, 1), (1, arguments.threads)}.difference(raw):
+            raw[workers, threads] = ctranslate2.Translator(directory, inter_threads=workers, intra_threads=threads)
         best = {setting: best_settings(raw, pieces, *setting) for setting in SETTINGS}
         print(f"CTranslate2 {precision}, best (workers × threads, batch) by (beam, batch):", best)
         for number in range(arguments.rounds):
             for beam, batch in SETTINGS:
-                count, (shape, size) = share(lines, batch), best[beam, batch]
-                work = {
-                    "ctranslate2": lambda e=raw[shape], b=beam, n=size, c=count: alone(e, pieces[:c], b, n),
-                    "headwise": lambda b=beam, n=batch, c=count: through_text(translator, lines[:c], b, n),  # noqa: B023
-                }
-                seconds = dict.fromkeys(work, 0.0)
-                for turn in range(TURNS):
+                shape, size = best[beam, batch]
+                seconds = {"ctranslate2": 0.0, "headwise": 0.0}
+                turns = share_out(len(lines), beam, batch)
+                for turn, part in enumerate(turns):
+                    work = {
+                        "ctranslate2": lambda e=raw[shape], p=pieces[part], b=beam, n=size: alone(e, p, b, n),
+                        "headwise": lambda t=translator, p=lines[part], b=beam, n=batch: through_text(t, p, b, n),
+                    }
                     for name in in_turn(list(work), number + turn):
                         seconds[name] += timed(work[name])[0]
+                count = sum(len(lines[part]) for part in turns)
                 for name, taken in seconds.items():
-                    note(rates, f"beam {beam} batch {batch}", f"{name} {precision}", TURNS * count / taken)
+                    note(rates, f"beam {beam} batch {batch}", f"{name} {precision}", count / taken)
     return {"sentences_a_second": rates}
+
+
+def share_out(count: int, beam: int, batch: int) -> list[slice]:
+    """The turns of a round: all sentences several times, or a few at a time."""
+    if batch > 1:
+        return [slice(count)] * TURNS[beam]
+    return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
 
 
 def best_settings(
@@ -208,9 +216,7 @@ def best_settings(
 ) -> tuple[tuple[int, int], int]:
     """The fastest workers × threads, then with these the fastest batches of at most `batch`."""
     part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
-    # Of one sentence a second worker has nothing; its copy of the weights would only lie elsewhere than ours.
-    shapes = [shape for shape in raw if batch > 1 or shape[0] == 1]
-    shape = fastest(shapes, lambda shape: alone(raw[shape], part, beam, batch))
+    shape = fastest(raw, lambda shape: alone(raw[shape], part, beam, batch))
     sizes = sorted({max(1, batch // share) for share in (1, 2, 4, 6)})  # 64, 32, 16, 10: near what our engine has
     return shape, fastest(sizes, lambda size: alone(raw[shape], part, beam, size)) if len(sizes) > 1 else batch
 

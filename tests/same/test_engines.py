@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -76,12 +76,12 @@ def test_a_text_does_not_depend_on_the_scores_that_are_told(model: Path, with_fl
         found = translator.translate(SENTENCES, beam=beam)
         assert [one.text for one in found] == [one.text for one in with_all]
         untold = [math.isnan(one.score) for one in found]
-        assert untold == [math.isnan(one.confidence) for one in found]
+        assert all(math.isnan(one.confidence) == (scores == "none") for one in found)
         # Greedy search has a score only where one was needed on the way, and then the right one.
         assert sum(untold) >= 0.9 * len(found) if (scores, beam) == ("none", 1) else not any(untold)
         for one, known in zip(found, with_all, strict=True):
             assert math.isnan(one.score) or one.score == pytest.approx(known.score, abs=1e-4)
-            assert math.isnan(one.score) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
+            assert math.isnan(one.confidence) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
 
 
 def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +103,40 @@ def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch
     assert all(math.isfinite(first.score) for first, *_ in again)
 
 
+@pytest.mark.parametrize("unsure", [-2.5, 1.0])
+def test_a_second_look_ahead_of_time_changes_no_translation(
+    model: Path, monkeypatch: pytest.MonkeyPatch, unsure: float
+) -> None:
+    monkeypatch.setattr(translator_module, "UNSURE", unsure)
+    monkeypatch.setattr(translator_module, "LONG", 4)
+    translator: Any = open_translator(model, "ctranslate2", precision="float32", scores="none")
+    texts = SENTENCES[:60]
+    together = translator.translate(texts, beam=3)
+    asked = _watched(translator.engine)
+    alone = [translator.translate([text], beam=3)[0] for text in texts]
+    assert [one.text for one in alone] == [one.text for one in together]
+    long = [text for text in texts if len(translator.tokenizers.source.encode(text)) >= 4]
+    greedy = sum(settings["beam_size"] == 1 for _, settings in asked.calls)
+    if translator.engine.leaves_a_core:
+        assert len(long) <= greedy <= len(texts)
+    assert greedy == len(texts) if unsure == 1.0 else greedy < len(texts)
+
+
+def test_a_search_begins_when_it_is_asked_for(model: Path) -> None:
+    engine: Any = open_translator(model, "ctranslate2", scores="sentences").engine
+    engine._workers.cores = 2
+    asked = _watched(engine)
+    answers = engine.answers([[5, 6], [7]], SearchOptions(beam=1))
+    assert sum(len(texts) for texts, _ in asked.calls) == 2
+    assert engine.leaves_a_core
+    first, _ = next(answers)
+    assert not engine.leaves_a_core  # another caller's search would take a core from this one
+    assert {first, *(place for place, _ in answers)} == {0, 1}
+    assert engine.leaves_a_core
+
+
 class Asked:
-    """CTranslate2, and what it was asked for: the number of sentences and the longest output of each call."""
+    """CTranslate2, and what it was asked for: the sentences of each call, and how they are to be searched."""
 
     def __init__(self, inner: Any) -> None:
         self.inner, self.calls = inner, []  # type: ignore[var-annotated]
@@ -113,25 +145,30 @@ class Asked:
         return getattr(self.inner, name)
 
     def translate_batch(self, texts: list[list[str]], **settings: Any) -> Any:
-        self.calls.append((len(texts), max(map(len, texts)), settings["max_decoding_length"]))
+        self.calls.append((texts, settings))
         return self.inner.translate_batch(texts, **settings)
 
 
 def test_batches_are_of_like_length_each_with_its_own_longest_output(model: Path) -> None:
     engine: Any = open_translator(model, "ctranslate2", scores="sentences").engine
-    engine.search([[5], [6]], SearchOptions(beam=1))  # loads the workers of several sentences
-    asked = {shape: Asked(translator) for shape, translator in engine._workers._loaded.items()}
-    engine._workers._loaded = asked
+    asked = _watched(engine)
     sources = [[5] * length for length in (3, 1, 9, 2, 8, 1)]
     engine.search(sources, SearchOptions(beam=2, batch_sentences=2, max_extra=7))
-    calls = asked[engine._workers._wide].calls
     lengths = sorted(map(len, sources), reverse=True)
-    assert sum(count for count, _, _ in calls) == len(sources)
+    assert sum(len(texts) for texts, _ in asked.calls) == len(sources)
     start = 0
-    for count, longest, limit in calls:
-        assert count <= 2
-        assert (longest, limit) == (lengths[start] + 1, lengths[start] + 7)  # + 1: the end of sentence
-        start += count
+    for texts, settings in asked.calls:
+        assert len(texts) <= 2
+        assert max(map(len, texts)) == lengths[start] + 1  # the end of sentence
+        assert settings["max_decoding_length"] == lengths[start] + 7
+        start += len(texts)
+
+
+def _watched(engine: Any) -> Asked:
+    """What does the engine's work, of which a small model has one kind for any number of sentences."""
+    ((shape, worker),) = engine._workers._loaded.items()
+    engine._workers._loaded = {shape: Asked(worker)}
+    return cast("Asked", engine._workers._loaded[shape])
 
 
 @pytest.mark.parametrize("scores", ["none", "tokens"])

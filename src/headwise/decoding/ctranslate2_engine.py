@@ -19,15 +19,17 @@ from typing import Any
 import ctranslate2
 
 from headwise.bundle.files import read_json
-from headwise.decoding.ctranslate2_workers import Workers
+from headwise.decoding.ctranslate2_workers import Turn, Workers
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Scores, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop
 from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
-# Most hypotheses of a batch, by precision: more make products with the weights no faster, and leave the cache.
-_MOST_ROWS = {"int8": 48, "float32": 160}
+# More sentences in a batch, or more hypotheses by precision, make products with the weights no faster, and leave the
+# cache.
+_MOST_SENTENCES = 32
+_MOST_ROWS = {"int8": 48, "float32": 80}
 
 Ranked = list[tuple[list[str], float]]  # pieces and scores, best first
 Attention = list[list[float]]  # a row a target token, a column a source token
@@ -53,6 +55,10 @@ class CTranslate2Engine:
         self._most_rows = _MOST_ROWS[export["precision"]]
         self._workers = Workers(ctranslate2.Translator, directory, workers)
 
+    @property
+    def leaves_a_core(self) -> bool:
+        return self._workers.leave_a_core
+
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
@@ -62,9 +68,8 @@ class CTranslate2Engine:
     def answers(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        missing = _lacks(options, requests or ())
-        if missing is not None:
-            raise UsageError(f"the ctranslate2 engine does not do {missing}; use the torch engine")
+        if requests:
+            _check_requests(requests)
         self._check_lengths(sources)
         found = self._found(sources, options)
         return self._with_token_scores(sources, found) if self.scores == "tokens" else found
@@ -169,10 +174,20 @@ class CTranslate2Engine:
     def _found(
         self, sources: Sequence[Sequence[int]], options: SearchOptions
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The `n_best` best of each sentence, best first. Those that are not plain come last: they take longer."""
+        """The `n_best` best of each sentence, best first."""
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
+        return self._mended(self._ranked(sources, options, limits), sources, options, limits)
+
+    def _mended(
+        self,
+        answers: Iterator[tuple[int, Ranked]],
+        sources: Sequence[Sequence[int]],
+        options: SearchOptions,
+        limits: Sequence[int],
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """Hypotheses of the answers. Those that are not plain come last: they take longer."""
         odd: dict[int, list[Hypothesis]] = {}
-        for place, ranked in self._ranked(sources, options, limits):
+        for place, ranked in answers:
             hypotheses = [self._hypothesis(*one) for one in ranked[: options.n_best]]
             if all(_is_plain(hypothesis, limits[place]) for hypothesis in hypotheses):
                 yield place, hypotheses
@@ -197,37 +212,24 @@ class CTranslate2Engine:
         limits: Sequence[int],
         forbidden: Sequence[int] = (),
     ) -> Iterator[tuple[int, Ranked]]:
-        """Each sentence's place and beam. The longest come first: the others are under way still."""
-        count = len(sources)
-        search: dict[str, Any] = {
-            "beam_size": options.beam,
-            "num_hypotheses": options.beam,
-            "patience": PATIENCE,
-            "length_penalty": _penalty(options.beam, options.length_penalty),
-            "suppress_sequences": [[self._target[number]] for number in forbidden] or None,
-            "max_input_length": 0,
-            "min_decoding_length": 0,
-            "return_end_token": True,
-            "return_scores": options.beam > 1 or options.scored or self.scores != "none",
-        }
-        with self._workers.of(count) as translator:
-            if count == 1:
-                (result,) = translator.translate_batch(self._pieces(sources), max_decoding_length=limits[0], **search)
-                yield 0, _by_score(result, options)
-                return
-            under_way: list[tuple[int, Any]] = []
-            for places in self._batches(sources, options):
-                batch = self._pieces(sources[place] for place in places)
-                # A batch has one longest length. In batches of like length, what goes on and on is soon stopped.
-                limit = max(limits[place] for place in places)
-                results = translator.translate_batch(batch, max_decoding_length=limit, asynchronous=True, **search)
-                under_way += zip(places, results, strict=True)
-            for place, result in under_way:
-                yield place, _by_score(result.result(), options)
+        """Each sentence's place and beam: asked for now, and read later. The longest come first: the others are under
+        way still."""
+        search = _search(options, self.scores != "none")
+        if forbidden:
+            search = {**search, "suppress_sequences": [[self._target[number]] for number in forbidden]}
+        turn = self._workers.of(len(sources))
+        under_way: list[tuple[int, Any]] = []
+        for places in self._batches(sources, options):
+            batch = self._pieces(sources[place] for place in places)
+            # A batch has one longest length. In batches of like length, what goes on and on is soon stopped.
+            limit = max(limits[place] for place in places)
+            results = turn.worker.translate_batch(batch, max_decoding_length=limit, **search)
+            under_way += zip(places, results, strict=True)
+        return _read(turn, under_way, options)
 
     def _batches(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> Iterator[list[int]]:
         """Places of sentences, longest first."""
-        most = min(options.batch_sentences, max(1, self._most_rows // options.beam))
+        most = min(options.batch_sentences, _MOST_SENTENCES, max(1, self._most_rows // options.beam))
         order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
         size = self._workers.share(len(order), most)
         return (order[start : start + size] for start in range(0, len(order), size))
@@ -274,6 +276,12 @@ class CTranslate2Engine:
             raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it")
 
 
+def _read(turn: Turn, under_way: list[tuple[int, Any]], options: SearchOptions) -> Iterator[tuple[int, Ranked]]:
+    with turn:
+        for place, result in under_way:
+            yield place, _by_score(result.result(), options)
+
+
 def _by_score(result: Any, options: SearchOptions) -> Ranked:
     """Hypotheses of a beam by the paper's score."""
     said, sums = result.hypotheses, result.scores
@@ -290,9 +298,9 @@ def _factor(length: int, beam: int, alpha: float) -> float:
     return float(length ** _penalty(beam, alpha) / length_penalty(length, alpha))
 
 
-def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
-    """What is asked for beyond plain search. CTranslate2 can forbid tokens, but takes probabilities after that: not
-    the model's."""
+@lru_cache(maxsize=64)
+def _search(options: SearchOptions, scored: bool) -> dict[str, Any]:
+    """What CTranslate2 is asked for. It can forbid tokens, but takes probabilities after that: not the model's."""
     for asked, name in (
         (options.sample is not None, "sampling"),
         (options.min_length > 1, "a least length"),
@@ -300,10 +308,29 @@ def _lacks(options: SearchOptions, requests: Sequence[Request]) -> str | None:
         (options.suppress, "suppressed tokens"),
     ):
         if asked:
-            return name
+            raise _lacks(name)
+    return {
+        "beam_size": options.beam,
+        "num_hypotheses": options.beam,
+        "patience": PATIENCE,
+        "length_penalty": _penalty(options.beam, options.length_penalty),
+        "max_input_length": 0,
+        "min_decoding_length": 0,
+        "return_end_token": True,
+        "return_scores": options.beam > 1 or options.scored or scored,
+        "asynchronous": True,
+    }
+
+
+def _check_requests(requests: Sequence[Request]) -> None:
     if any(request.phrases for request in requests):
-        return "required phrases (glossary, protected spans)"
-    return "a forced prefix" if any(request.prefix for request in requests) else None
+        raise _lacks("required phrases (glossary, protected spans)")
+    if any(request.prefix for request in requests):
+        raise _lacks("a forced prefix")
+
+
+def _lacks(what: str) -> UsageError:
+    return UsageError(f"the ctranslate2 engine does not do {what}; use the torch engine")
 
 
 def _penalty(beam: int, alpha: float) -> float:

@@ -20,31 +20,33 @@ class Shape(NamedTuple):
 
 
 class Workers:
-    """One text has the threads that are fastest for it; of many, each core has its own, with one thread."""
+    """Each core has a worker with one thread. A single text has a worker of all cores where that is faster."""
 
     def __init__(self, kind: Callable[..., Any], directory: Path, cores: int = 0) -> None:
         """`kind` is ctranslate2.Translator or Generator."""
         self.cores = cores or _cores()
         self._kind, self._directory, self._lock = kind, directory, Lock()
-        self._wide, self._narrow = Shape(self.cores, 1), Shape(1, _threads_of_one(directory))
+        self._wide = Shape(self.cores, 1)
+        self._narrow = Shape(1, self.cores) if _is_for_a_team(directory) else self._wide
         self._under_way = 0
         self._loaded = {self._narrow: self._load(self._narrow)}  # a damaged model is told now
 
     def of(self, texts: int) -> Turn:
-        """`with` it: what is to do the work on so many texts, loaded when it is first needed."""
-        return Turn(self, texts)
-
-    def begin(self, texts: int) -> Any:
+        """What is to do the work on so many texts, loaded when it is first needed; `with` it, it is under way."""
         with self._lock:
             shape = self._narrow if texts == 1 and not self._under_way else self._wide
             if shape not in self._loaded:
                 self._loaded[shape] = self._load(shape)
-            self._under_way += 1
-            return self._loaded[shape]
+        return Turn(self, self._loaded[shape])
 
-    def end(self) -> None:
+    @property
+    def leave_a_core(self) -> bool:
+        """Whether a core has nothing to do beside a single text."""
+        return self.cores > 1 and self._narrow == self._wide and not self._under_way
+
+    def count(self, more: int) -> None:
         with self._lock:
-            self._under_way -= 1
+            self._under_way += more
 
     def share(self, texts: int, most: int) -> int:
         """Texts of a batch, at most `most`: every worker has as many batches, so that none waits for another."""
@@ -67,24 +69,25 @@ class Workers:
 
 
 class Turn:
-    """A piece of work under way, of which there may be several. (`contextmanager` would take longer.)"""
+    """A piece of work, of which several may be under way. (`contextmanager` would take longer.)"""
 
-    def __init__(self, workers: Workers, texts: int) -> None:
-        self._workers, self._texts = workers, texts
+    def __init__(self, workers: Workers, worker: Any) -> None:
+        self._workers, self.worker = workers, worker
 
     def __enter__(self) -> Any:
-        return self._workers.begin(self._texts)
+        self._workers.count(1)
+        return self.worker
 
     def __exit__(self, *_: object) -> None:
-        self._workers.end()
+        self._workers.count(-1)
 
 
-def _threads_of_one(directory: Path) -> int:
-    """Threads for a single text. With int8 more than one are several times slower; with float32 they help a little
-    where a step reads many weights, and hinder a small model."""
+def _is_for_a_team(directory: Path) -> bool:
+    """Whether a single text is faster with several threads. With int8 they are several times slower; with float32 they
+    help a little where a step reads many weights, and hinder a small model."""
     weights = directory / "model.bin"
     small = not weights.is_file() or weights.stat().st_size < _BYTES_FOR_A_TEAM
-    return 1 if small or read_json(directory / "export.json")["precision"] == "int8" else _cores()
+    return not small and read_json(directory / "export.json")["precision"] != "int8"
 
 
 def _cores() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from headwise.decoding.hypothesis import Hypothesis
+from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Request, SearchOptions
 
 
@@ -13,6 +13,12 @@ class Engine(Protocol):
     """Sentences are token ids without begin and end of sentence; answers come in the order of the sentences."""
 
     name: str
+    scores: Scores  # what it tells beside the text
+
+    @property
+    def leaves_a_core(self) -> bool:
+        """Whether a search beside that of a single sentence takes no time from it."""
+        ...
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
@@ -26,7 +32,10 @@ class Engine(Protocol):
     def answers(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The same: each sentence's place and hypotheses, in any order, as soon as the engine can tell them."""
+        """The same: each sentence's place and hypotheses, in any order, as soon as the engine can tell them.
+
+        An engine that `leaves_a_core` begins when it is asked, not when the answers are read.
+        """
         ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:

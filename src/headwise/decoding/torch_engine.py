@@ -37,6 +37,7 @@ class TorchEngine:
     """
 
     name = "torch"
+    leaves_a_core = False
 
     def __init__(self, model: nn.Module, *, frozen: bool = False, scores: Scores = "tokens") -> None:
         self.model, self.frozen, self.scores = model, frozen, scores

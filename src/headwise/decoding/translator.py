@@ -23,6 +23,8 @@ LONGEST_SOURCE = 500  # tokens
 # Greedy search has a word too where this is above a beam's best by its sum of log-probabilities over the root of their
 # number (docs/decisions/0014). The sum itself falls with the length, the mean of a few tokens says little.
 UNSURE = -2.5
+# Of so long a source, in tokens, greedy search is asked for at once where a core has nothing else to do.
+LONG = 18
 
 
 class Translation(NamedTuple):
@@ -33,7 +35,7 @@ class Translation(NamedTuple):
     tokens: tuple[str, ...]  # pieces, to read
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, and of each end of sentence that was reached
-    confidence: float  # in [0, 1], see headwise.decoding.confidence
+    confidence: float  # in [0, 1], see headwise.decoding.confidence; nan: not told
     stopped: Stopped = "eos"  # "length" and "loop" are signs of trouble
     alternatives: tuple[Translation, ...] = ()  # the next best, best first
 
@@ -46,6 +48,7 @@ class Translator:
 
     def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine) -> None:
         self.bundle, self.tokenizers, self.engine = bundle, tokenizers, engine
+        self._scored = engine.scores != "none"
         self._asked: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
         self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
         learned = bundle.architecture.get("positions") == "learned"
@@ -177,6 +180,9 @@ class Translator:
         if options.beam == 1 or options.sample is not None:
             yield from found
             return
+        alone = replace(options, beam=1, n_best=1, scored=True)
+        ahead = len(sources) == 1 and len(sources[0]) >= LONG and self.engine.leaves_a_core
+        greedy = self.engine.answers(sources, alone, requests) if ahead else None
         unsure: dict[int, list[Hypothesis]] = {}
         for place, hypotheses in found:
             if _is_unsure(hypotheses[0], options) and not (requests and requests[place].phrases):
@@ -186,10 +192,10 @@ class Translator:
         if unsure:
             places = list(unsure)
             asked = None if requests is None else [requests[place] for place in places]
-            alone = replace(options, beam=1, n_best=1, scored=True)
-            for number, greedy in self.engine.answers([sources[place] for place in places], alone, asked):
+            greedy = greedy or self.engine.answers([sources[place] for place in places], alone, asked)
+            for number, hypotheses in greedy:
                 place = places[number]
-                yield place, best([*unsure[place], *greedy], options.n_best)
+                yield place, best([*unsure[place], *hypotheses], options.n_best)
 
     def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
@@ -219,7 +225,7 @@ class Translator:
             tuple(self.tokenizers.target.pieces(hypothesis.tokens)),
             hypothesis.tokens,
             hypothesis.log_probs,
-            confidence(hypothesis.mean_log_prob(alpha), self.calibration),
+            confidence(hypothesis.mean_log_prob(alpha), self.calibration) if self._scored else math.nan,
             hypothesis.stopped,
         )
 

@@ -153,6 +153,10 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of `ids`; padding and begin and end of sentence are left out, wherever they stand."""
+        if self._words is not None and isinstance(ids, tuple):  # nearly always it is just that
+            text = self._words.decode(ids)
+            if text is not None:
+                return text
         return self.decode_batch([ids])[0]
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:

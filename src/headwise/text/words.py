@@ -8,7 +8,7 @@ normal form joins a space with what stands before or after it.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import tokenizers
@@ -41,13 +41,15 @@ class Words:
             self._known = {"": self._space}
         known = self._known
         cut = [text.split(" ") if text != "" else [] for text in texts]
+        try:
+            return _looked_up(cut, known)  # as a rule all are known
+        except KeyError:
+            pass
         new = [word for word in {word for words in cut for word in words} if word not in known]
         rare: dict[str, list[int]] = {}
-        if new:
-            for word, encoding in zip(new, self._encodings(new), strict=True):
-                (known if len(word) <= _LONGEST_WORD else rare)[word] = encoding.ids
-        ids_of = (ChainMap(known, rare) if rare else known).__getitem__
-        return [list(chain.from_iterable(map(ids_of, words))) for words in cut]
+        for word, encoding in zip(new, self._encodings(new), strict=True):
+            (known if len(word) <= _LONGEST_WORD else rare)[word] = encoding.ids
+        return _looked_up(cut, ChainMap(known, rare) if rare else known)
 
     def decode(self, ids: Sequence[int]) -> str | None:
         """The pieces as text. None where special tokens or bytes are among the ids, which are not just joined."""
@@ -62,6 +64,11 @@ class Words:
         if len(words) > _FEW_WORDS:
             return self._library.encode_batch_fast(words, add_special_tokens=False)
         return [self._library.encode(word, add_special_tokens=False) for word in words]
+
+
+def _looked_up(cut: list[list[str]], known: Mapping[str, list[int]]) -> list[list[int]]:
+    ids_of = known.__getitem__
+    return [list(chain.from_iterable(map(ids_of, words))) for words in cut]
 
 
 def _steps(library: tokenizers.Tokenizer) -> list[bytes]:

@@ -61,8 +61,8 @@ def open_translator(
 ) -> Translator:
     """A translator on one of the ENGINES. `auto` is the fast one where it is installed and what is asked is `plain`.
 
-    `scores` saves work: with "sentences" the fast engine gives no log-probabilities of tokens, and with "none" greedy
-    search gives no score and no confidence either (they are nan).
+    `scores` saves work: with "sentences" the fast engine gives no log-probabilities of tokens, and with "none" there
+    is no confidence, and no score of greedy search either (they are nan).
     """
     if engine not in ENGINES:
         raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")

@@ -11,10 +11,10 @@ import headwise.workflows.load as workflow
 from headwise.bundle.files import Bundle
 from headwise.config import schema
 from headwise.decoding.generator import Generator
-from headwise.decoding.hypothesis import Hypothesis
+from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Request, SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
-from headwise.decoding.translator import Translation, Translator
+from headwise.decoding.translator import LONG, Translation, Translator
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
@@ -50,6 +50,8 @@ class Recorder:
     """An engine that repeats the source and notes what it was asked."""
 
     name = "recorder"
+    scores: Scores = "tokens"
+    leaves_a_core = False
 
     def __init__(self) -> None:
         self.sources: list[list[int]] = []
@@ -244,3 +246,35 @@ def test_the_same_log_probability_a_token_is_a_doubt_in_long_outputs(
     engine = Unsure(said, said)
     Translator(trained.bundle, trained.tokenizers, engine).translate(["the cat"], beam=5, length_penalty=0.6)
     assert engine.asked[True] == asks
+
+
+class Eager(Unsure):
+    """It begins when it is asked, and leaves a core beside a single sentence."""
+
+    leaves_a_core = True
+
+    def answers(
+        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        return enumerate(self.search(sources, options, requests))
+
+
+@pytest.mark.parametrize(("words", "sentences", "ahead"), [(LONG, 1, True), (LONG, 2, False), (1, 1, False)])
+def test_greedy_search_for_a_single_long_sentence_is_asked_for_ahead(
+    trained: Translator, words: int, sentences: int, ahead: bool
+) -> None:
+    sure = Hypothesis.of([5, 6], [-0.1] * 3, "eos", 0.6)
+    engine = Eager(sure, sure._replace(tokens=(7,)))
+    translator = Translator(trained.bundle, trained.tokenizers, engine)
+    answers = translator.translate([" ".join(["cat"] * words)] * sentences, beam=5, length_penalty=0.6)
+    assert [answer.ids for answer in answers] == [(5, 6)] * sentences
+    assert engine.asked == {False: sentences, True: int(ahead)}
+
+
+def test_what_was_asked_for_ahead_is_not_asked_for_again(trained: Translator) -> None:
+    unsure, better = (Hypothesis.of(said, [mean] * 3, "eos", 0.6) for said, mean in (((5, 6), -2.0), ((7, 8), -1.9)))
+    engine = Eager(unsure, better)
+    translator = Translator(trained.bundle, trained.tokenizers, engine)
+    (answer,) = translator.translate([" ".join(["cat"] * LONG)], beam=5, length_penalty=0.6)
+    assert answer.ids == (7, 8)
+    assert engine.asked == {False: 1, True: 1}
