@@ -8,14 +8,16 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+import ctranslate2
 import numpy as np
 import pytest
 from fixtures_models import english_sentences, german
 
 from headwise.bundle.files import open_bundle
 from headwise.decoding import translator as translator_module
+from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.translator import Translator
@@ -117,14 +119,12 @@ def test_a_second_look_ahead_of_time_changes_no_translation(
     assert [one.text for one in alone] == [one.text for one in together]
     long = [text for text in texts if len(translator.tokenizers.source.encode(text)) >= 4]
     greedy = sum(settings["beam_size"] == 1 for _, settings in asked.calls)
-    if translator.engine.leaves_a_core:
-        assert len(long) <= greedy <= len(texts)
+    assert len(long) <= greedy <= len(texts)
     assert greedy == len(texts) if unsure == 1.0 else greedy < len(texts)
 
 
 def test_a_search_begins_when_it_is_asked_for(model: Path) -> None:
     engine: Any = open_translator(model, "ctranslate2", scores="sentences").engine
-    engine._workers.cores = 2
     asked = _watched(engine)
     answers = engine.answers([[5, 6], [7]], SearchOptions(beam=1))
     assert sum(len(texts) for texts, _ in asked.calls) == 2
@@ -165,10 +165,11 @@ def test_batches_are_of_like_length_each_with_its_own_longest_output(model: Path
 
 
 def _watched(engine: Any) -> Asked:
-    """What does the engine's work, of which a small model has one kind for any number of sentences."""
+    """The engine with two cores: it has two workers then, for one sentence and for many."""
+    engine._workers = Workers(ctranslate2.Translator, engine._workers._directory, 2)
     ((shape, worker),) = engine._workers._loaded.items()
-    engine._workers._loaded = {shape: Asked(worker)}
-    return cast("Asked", engine._workers._loaded[shape])
+    engine._workers._loaded[shape] = asked = Asked(worker)
+    return asked
 
 
 @pytest.mark.parametrize("scores", ["none", "tokens"])

@@ -20,14 +20,16 @@ class Shape(NamedTuple):
 
 
 class Workers:
-    """Each core has a worker with one thread. A single text has a worker of all cores where that is faster."""
+    """For many texts each core has a worker with one thread. A single text has one of two such workers, or one worker
+    with all cores where that is faster."""
 
     def __init__(self, kind: Callable[..., Any], directory: Path, cores: int = 0) -> None:
         """`kind` is ctranslate2.Translator or Generator."""
         self.cores = cores or _cores()
         self._kind, self._directory, self._lock = kind, directory, Lock()
         self._wide = Shape(self.cores, 1)
-        self._narrow = Shape(1, self.cores) if _is_for_a_team(directory) else self._wide
+        # Two, the second for work beside it: of many, each text would have the next one, and its core's cold cache.
+        self._narrow = Shape(1, self.cores) if _is_for_a_team(directory) else Shape(min(2, self.cores), 1)
         self._under_way = 0
         self._loaded = {self._narrow: self._load(self._narrow)}  # a damaged model is told now
 
@@ -42,7 +44,7 @@ class Workers:
     @property
     def leave_a_core(self) -> bool:
         """Whether a core has nothing to do beside a single text."""
-        return self.cores > 1 and self._narrow == self._wide and not self._under_way
+        return self._narrow.workers > 1 and not self._under_way
 
     def count(self, more: int) -> None:
         with self._lock:

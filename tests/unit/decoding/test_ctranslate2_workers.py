@@ -26,19 +26,26 @@ def test_a_single_text_and_none_at_all_have_batches_of_one(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("precision", "size", "one"), [("int8", 40, (2, 1)), ("float32", 8, (2, 1)), ("float32", 40, (1, 2))]
+    ("cores", "precision", "size", "one"),
+    [
+        (2, "int8", 40, (2, 1)),
+        (8, "int8", 40, (2, 1)),
+        (1, "int8", 40, (1, 1)),
+        (8, "float32", 8, (2, 1)),
+        (8, "float32", 40, (1, 8)),
+    ],
 )
 def test_a_single_text_has_all_cores_where_a_step_reads_many_weights(
-    tmp_path: Path, precision: str, size: int, one: tuple[int, int]
+    tmp_path: Path, cores: int, precision: str, size: int, one: tuple[int, int]
 ) -> None:
     (tmp_path / "export.json").write_text(json.dumps({"precision": precision}))
     with (tmp_path / "model.bin").open("wb") as file:
         file.truncate(size * 1_000_000)
-    workers = _workers(tmp_path, 2)
+    workers = _workers(tmp_path, cores)
     assert workers.of(1).worker == one
-    assert workers.of(2).worker == (2, 1)
+    assert workers.of(2).worker == (cores, 1)
     with workers.of(2):
-        assert workers.of(1).worker == (2, 1)
+        assert workers.of(1).worker == (cores, 1)
     assert workers.of(1).worker == one
 
 
