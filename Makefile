@@ -25,7 +25,7 @@ bench: .venv/ready
 
 # A finished run's model into the package: make ship RUN=runs/multi30k-en-de NAME=multi30k-en-de
 ship: .venv/ready
-	$(BIN)/python -m headwise.workflows.ship $(RUN) $(NAME)
+	$(BIN)/python -m headwise.workflows.package_model $(RUN) $(NAME)
 
 docs: .venv/docs-ready
 	$(BIN)/python docs/tour/make_pictures.py

@@ -21,13 +21,13 @@ import numpy as np
 from results import Result
 
 from headwise.config import schema
-from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.batches import Cursor, PairBatches, walk
 from headwise.data.chunks import Chunks, Files
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.data.writer import cached_store, write_files
 from headwise.text.corpus import read_lines
-from headwise.text.sampling import sampler
+from headwise.text.subword_regularisation import sampler
 from headwise.text.tokenizer import Tokenizer
 
 TRAINING_TOKENS = 12_000  # target tokens a second that training `tiny` may consume on two cores

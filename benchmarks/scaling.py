@@ -30,13 +30,13 @@ import torch
 
 from headwise.config.presets import PRESETS
 from headwise.config.schema import Recipe, Training
-from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.batches import Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.models.registry import build_model
 from headwise.text.phrasebook import write_corpus
+from headwise.training.device import one_core_each
 from headwise.training.distributed import joined
-from headwise.training.machine import one_core_each
 from headwise.training.optimizers import build_optimizer
 from headwise.training.parallel import RankUpdater, replicate
 from headwise.training.step import Updater

@@ -27,10 +27,10 @@ import numpy as np
 from environments import DEFAULT, NotInstalledError, environment
 from results import FOLDER, Result
 
-from headwise.config.load import load_recipe
 from headwise.config.presets import resolve_architecture
+from headwise.config.recipe import load_recipe
 from headwise.config.schema import Recipe
-from headwise.data.batching import PairBatches
+from headwise.data.batches import PairBatches
 from headwise.evaluation.metrics import bleu
 from headwise.text.corpus import read_lines
 from headwise.workflows.prepare import Prepared, prepare

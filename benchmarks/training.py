@@ -37,7 +37,7 @@ from results import Result
 
 from headwise.config.presets import PRESETS
 from headwise.config.schema import Recipe
-from headwise.data.batching import Cursor, PairBatches
+from headwise.data.batches import Cursor, PairBatches
 from headwise.data.store import Store
 from headwise.models.registry import build_model
 from headwise.workflows.prepare import prepare

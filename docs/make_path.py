@@ -20,15 +20,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import load_model, save_model
 from headwise.config import schema
 from headwise.data.batch import Batch
-from headwise.decoding.batching import Sources
+from headwise.decoding.source_batches import Sources
 from headwise.decoding.beam import Beams, Candidates, beam_search, select
-from headwise.decoding.model import WholeStep
+from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.restrictions import Restrictions
+from headwise.decoding.token_filters import Restrictions
 from headwise.losses import batch_loss, label_smoothed_cross_entropy
 from headwise.models.transformer import Transformer
 from headwise.nn import EncoderLayer, capture_attention, causal_mask, padding_mask, scaled_dot_product_attention

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.workflows.models import ShippedModel, ShippedScore, shipped_models
 
 PAGE = Path(__file__).with_name("results.md")

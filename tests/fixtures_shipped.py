@@ -10,8 +10,8 @@ import pytest
 from fixtures_models import english_sentences, german
 
 from headwise.bundle import shipped
-from headwise.bundle.files import open_bundle, write_config
-from headwise.workflows.ship import Shipped, ship
+from headwise.bundle.directory import open_bundle, write_config
+from headwise.workflows.package_model import Shipped, ship
 
 ABOUT = """
 [words-en-de]

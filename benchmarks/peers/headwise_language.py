@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from measure_language import BETAS, CLIP, EPSILON, FIRST_WORD, RATE, Step, Write, main
 
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.config.schema import Tokenizer as TokenizerSettings
 from headwise.config.schema import Training
 from headwise.data.batch import LanguageBatch
 from headwise.decoding.generator import Generator
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import Tokenizer
-from headwise.training.machine import core_count, keep_memory, prepare_worker
+from headwise.training.device import core_count, keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 

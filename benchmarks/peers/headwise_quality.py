@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headwise.config.load import load_recipe
+from headwise.config.recipe import load_recipe
 from headwise.training.hooks import Validate
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.workflows.train import train

@@ -13,11 +13,11 @@ import torch
 from measure_training import BETAS, EPSILON, RATE, measure, report
 
 from headwise.config.schema import Training
-from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.batches import Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.models.registry import build_model
-from headwise.training.machine import core_count, keep_memory, prepare_worker
+from headwise.training.device import core_count, keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 

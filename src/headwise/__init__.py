@@ -12,8 +12,8 @@ from headwise.errors import HeadwiseError
 
 if TYPE_CHECKING:
     from headwise import nn
+    from headwise.decoding.generation import Generation
     from headwise.decoding.translator import Translation
-    from headwise.decoding.writing import Generation
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.lm import LanguageModel
     from headwise.models.transformer import Transformer
@@ -42,7 +42,7 @@ _LAZY = {
     "Translator": ("headwise.workflows.load", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),
     "Generator": ("headwise.workflows.load", "Generator"),
-    "Generation": ("headwise.decoding.writing", "Generation"),
+    "Generation": ("headwise.decoding.generation", "Generation"),
     "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from verbs import run, start
 
-from headwise.bundle.files import open_bundle, write_config
+from headwise.bundle.directory import open_bundle, write_config
 
 
 def test_a_translator_is_described_without_torch(word_model: Path) -> None:

@@ -13,7 +13,7 @@ from command import Command
 
 from headwise.cli import main
 from headwise.cli.main import VERBS
-from headwise.config.load import build_recipe, load_recipe, print_recipe
+from headwise.config.recipe import build_recipe, load_recipe, print_recipe
 from headwise.errors import RecipeError, WorkFailed
 
 RECIPE = """

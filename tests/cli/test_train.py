@@ -17,7 +17,7 @@ import pytest
 from command import Command
 
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, open_checkpoint
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.text.phrasebook import write_corpus
 from headwise.training.hooks import Log, Save
 from headwise.training.loop import Trainer

@@ -12,7 +12,7 @@ import torch
 from fixtures_models import english_sentences, german, small_transformer, word_tokenizers
 from verbs import run, start
 
-from headwise.bundle.files import read_json, write_json
+from headwise.bundle.directory import read_json, write_json
 from headwise.bundle.weights import save_model
 
 

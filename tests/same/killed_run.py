@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from headwise.config.load import load_recipe
+from headwise.config.recipe import load_recipe
 from headwise.workflows.train import train
 
 

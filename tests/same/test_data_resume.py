@@ -13,7 +13,7 @@ import pytest
 
 from headwise.config import schema
 from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batching import Cursor, walk
+from headwise.data.batches import Cursor, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.stream import StreamBatches
 from headwise.workflows.prepare import block_batches, pair_batches, prepare

@@ -12,10 +12,10 @@ import pytest
 import torch
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.batching import batches, shares
-from headwise.decoding.cores import side_by_side
 from headwise.decoding.generator import Generator
 from headwise.decoding.options import Sampling, SearchOptions
+from headwise.decoding.source_batches import batches, shares
+from headwise.decoding.threads import side_by_side
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
 from headwise.workflows.load import load

@@ -13,11 +13,11 @@ from fixtures_decoding import random_model, random_sources
 from fixtures_models import english_sentences
 
 from headwise.bundle.weights import open_model
-from headwise.decoding.batching import Sources
 from headwise.decoding.beam import beam_search
 from headwise.decoding.hypothesis import length_penalty
-from headwise.decoding.model import WholeStep
+from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import SearchOptions
+from headwise.decoding.source_batches import Sources
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.text.tokenizer import EOS
 

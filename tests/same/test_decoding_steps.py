@@ -7,12 +7,12 @@ import torch
 from fixtures_decoding import Uncached, random_model, random_sources
 from torch.testing import assert_close
 
-from headwise.decoding.batching import Sources
 from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
-from headwise.decoding.model import WholeStep
+from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import SearchOptions
+from headwise.decoding.source_batches import Sources
 
 KINDS = {
     "paper": {},

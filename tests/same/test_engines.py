@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fixtures_models import english_sentences, german
 
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.decoding import translator as translator_module
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.hypothesis import Hypothesis, Scores

@@ -21,12 +21,12 @@ from fixtures_decoding import Uncached
 
 from headwise.bundle.shipped import shipped_directories
 from headwise.bundle.weights import open_model
-from headwise.decoding.batching import Sources, batches
 from headwise.decoding.beam import beam_search
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis
-from headwise.decoding.model import WholeStep
+from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import Sampling, SearchOptions
+from headwise.decoding.source_batches import Sources, batches
 from headwise.decoding.translator import Translation, Translator
 from headwise.evaluation.metrics import bleu
 from headwise.workflows.translate import open_translator

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.config.load import load_recipe
+from headwise.config.recipe import load_recipe
 from headwise.text.phrasebook import write_corpus
 from headwise.training.loop import Hook, Trainer
 from headwise.workflows.train import Finished, train

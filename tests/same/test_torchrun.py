@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fixtures_ranks import LONGEST, VALIDATION, succeed, training
 
-from headwise.config.load import load_recipe
+from headwise.config.recipe import load_recipe
 from headwise.workflows.train import train
 
 SETTINGS = ("training.steps=60", "model.dropout=0.2", "training.validate_every=25", *VALIDATION)

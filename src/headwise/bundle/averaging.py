@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headwise.bundle.checkpoint import MODEL, load_tensors
-from headwise.bundle.files import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.bundle.directory import CONFIG, WEIGHTS, Bundle, open_bundle
 from headwise.errors import ModelError, UsageError
 
 

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from headwise.bundle.files import file_hash, read_json, write_directory, write_json
+from headwise.bundle.directory import file_hash, read_json, write_directory, write_json
 from headwise.errors import HeadwiseError, ModelError
 
 MANIFEST, STATE, TENSORS, MODEL = "manifest.json", "training.json", "training.safetensors", "model"

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import load_tensors
-from headwise.bundle.files import WEIGHTS, Bundle, open_bundle, write_config, write_directory
+from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.models.registry import Model, build_model
 from headwise.text.tokenizer import TokenizerPair

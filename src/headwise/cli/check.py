@@ -88,7 +88,7 @@ def check(
 
 
 def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
-    from headwise.config.load import load_recipe
+    from headwise.config.recipe import load_recipe
     from headwise.config.schema import Data
 
     given = _without_empty(options)

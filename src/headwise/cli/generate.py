@@ -12,7 +12,7 @@ import typer
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from headwise.decoding.writing import Generation
+    from headwise.decoding.generation import Generation
 
 
 def generate(

@@ -34,13 +34,14 @@ def train(
 
         torchrun --nproc-per-node 4 -m headwise train my-recipe.toml        (several GPUs or machines: docs/scaling.md)
     """
-    from headwise.config import load
     from headwise.config.ranks import Ranks
+    from headwise.config.recipe import load_recipe
+    from headwise.config.recipe import print_recipe as as_toml
 
     if print_recipe:  # which needs no corpus
-        typer.echo(load.print_recipe(load.load_recipe(recipe, settings or (), data=Path())[0]), nl=False)
+        typer.echo(as_toml(load_recipe(recipe, settings or (), data=Path())[0]), nl=False)
         return
-    loaded, base = load.load_recipe(recipe, settings or ())
+    loaded, base = load_recipe(recipe, settings or ())
 
     from headwise.cli.live import Live  # torch, from here on
     from headwise.training.signals import exit_code

@@ -125,7 +125,7 @@ def translate(
 def _shared(input_file: str, output_file: str, about: dict[str, Any], render: Any) -> list[int]:
     """One of several processes that torchrun started: its share of the file."""
     from headwise.training.distributed import joined
-    from headwise.workflows.parts import translate_parts
+    from headwise.workflows.distributed_translate import translate_parts
 
     with joined() as world, progress(input_file if world.leads else "-") as advance:
 

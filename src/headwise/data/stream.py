@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.batch import LanguageBatch
-from headwise.data.batching import Cursor, share_of
+from headwise.data.batches import Cursor, share_of
 from headwise.data.plan import generator
 from headwise.data.store import Store
 from headwise.errors import DataError

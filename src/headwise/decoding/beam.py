@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headwise.decoding import loops
-from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import NextTokens, top_pairs
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Stopped, best, length_penalty
-from headwise.decoding.model import Halves, worth_dropping
+from headwise.decoding.interface import Halves, worth_dropping
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.restrictions import Restrictions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import Restrictions
+from headwise.decoding.topk import NextTokens, top_pairs
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 Array = NDArray[Any]

@@ -18,7 +18,7 @@ from typing import Any
 
 import ctranslate2
 
-from headwise.bundle.files import read_json
+from headwise.bundle.directory import read_json
 from headwise.decoding.ctranslate2_workers import Turn, Workers
 from headwise.decoding.hypothesis import PATIENCE, Hypothesis, Scores, best, length_penalty
 from headwise.decoding.loops import LEAST_TOKENS, due, has_loop, kept_length, may_loop

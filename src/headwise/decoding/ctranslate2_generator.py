@@ -10,9 +10,9 @@ from typing import Any
 
 import ctranslate2
 
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.decoding.ctranslate2_workers import Workers
-from headwise.decoding.writing import Generation, Writer, Writing, prompt_ids, read_sampling, read_stops
+from headwise.decoding.generation import Generation, Writer, Writing, prompt_ids, read_sampling, read_stops
 from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, PAD, UNK, Tokenizer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from headwise.bundle.files import read_json
+from headwise.bundle.directory import read_json
 from headwise.errors import ModelError
 
 _BYTES_FOR_A_TEAM = 32_000_000  # of weights: fewer are read from the cache by one core as fast as by several

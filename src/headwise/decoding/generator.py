@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.bundle.files import Bundle
-from headwise.decoding.candidates import log_normaliser
-from headwise.decoding.cores import Team, is_small
+from headwise.bundle.directory import Bundle
+from headwise.decoding.generation import Writer, Writing, prompt_ids, read_sampling, read_stops
 from headwise.decoding.language_step import FastLanguageModel, Past
 from headwise.decoding.options import Sampling
 from headwise.decoding.sampling import Sampler, row_key
-from headwise.decoding.writing import Writer, Writing, prompt_ids, read_sampling, read_stops
+from headwise.decoding.threads import Team, is_small
+from headwise.decoding.topk import log_normaliser
 from headwise.errors import UsageError
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import BOS, Tokenizer

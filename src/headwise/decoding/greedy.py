@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from headwise.decoding import loops
-from headwise.decoding.batching import Sources
-from headwise.decoding.candidates import NextTokens, likeliest
 from headwise.decoding.hypothesis import Hypothesis, Stopped
-from headwise.decoding.model import Halves, worth_dropping
+from headwise.decoding.interface import Halves, worth_dropping
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.restrictions import Restrictions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import Restrictions
+from headwise.decoding.topk import NextTokens, likeliest
 from headwise.text.tokenizer import BOS, EOS
 
 # Sentences leave the batch when so many of its rows are done: the past of the others is copied then.

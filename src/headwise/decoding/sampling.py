@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headwise.decoding.candidates import log_normaliser, top_tokens
 from headwise.decoding.options import Sampling
+from headwise.decoding.topk import log_normaliser, top_tokens
 
 _BLOCK = 128  # places summed together by `draw`
 _NEAR = 256  # tokens looked at first for `top_p`

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.data.batch import pad
-from headwise.decoding.batching import batches
 from headwise.decoding.options import SearchOptions
+from headwise.decoding.source_batches import batches
 from headwise.errors import UsageError
 from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import BOS, EOS

@@ -11,17 +11,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from headwise.decoding.batching import Sources, batches, shares
 from headwise.decoding.beam import beam_search
-from headwise.decoding.constraints import MORE_PLACES, ConstrainedSelect
-from headwise.decoding.cores import is_small, one_core, side_by_side
 from headwise.decoding.fast_step import FastTransformer
 from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis, Scores, best
-from headwise.decoding.model import Halves, Model, WholeStep
+from headwise.decoding.interface import Halves, Model, WholeStep
 from headwise.decoding.options import Request, Sampling, SearchOptions
+from headwise.decoding.required_phrases import MORE_PLACES, ConstrainedSelect
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
+from headwise.decoding.source_batches import Sources, batches, shares
+from headwise.decoding.threads import is_small, one_core, side_by_side
 from headwise.errors import UsageError
 from headwise.models.transformer import Transformer
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.decoding.confidence import confidence
 from headwise.decoding.engine import Engine
+from headwise.decoding.glossary import PhraseMaker, glossary_terms, protected_spans
 from headwise.decoding.hypothesis import Hypothesis, Stopped, best
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, split_sentences
-from headwise.decoding.terms import PhraseMaker, glossary_terms, protected_spans
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import TokenizerPair
 

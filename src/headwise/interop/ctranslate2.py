@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.bundle.files import WEIGHTS, Bundle, check_files, file_hash, read_json, write_directory, write_json
+from headwise.bundle.directory import WEIGHTS, Bundle, check_files, file_hash, read_json, write_directory, write_json
 from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.text.tokenizer import TokenizerPair
 

@@ -18,8 +18,8 @@ from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look.alignment import Alignment, align
 from headwise.look.panels import Floats, Panel
-from headwise.look.reading import Reading, read_tokens
 from headwise.look.saliency import gradient_times_input
+from headwise.look.token_labels import Reading, read_tokens
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
 from headwise.nn import capture_attention, causal_mask

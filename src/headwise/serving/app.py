@@ -18,12 +18,13 @@ from starlette.exceptions import HTTPException
 from headwise import __version__
 from headwise.errors import HeadwiseError
 from headwise.serving import generation_routes, openai_routes, server_routes, translation_routes
+from headwise.serving.app_state import State
+from headwise.serving.errors import Refusal, refusal, response
 from headwise.serving.guard import Doors, Guard
 from headwise.serving.limits import Limits
 from headwise.serving.metrics import Metrics
-from headwise.serving.models import serve_models
+from headwise.serving.model_index import Shelf
 from headwise.serving.openai_routes import CompletionQuestion
-from headwise.serving.refusal import Refusal, refusal, response
 from headwise.serving.schemas import (
     DetectForm,
     DetectQuestion,
@@ -32,8 +33,7 @@ from headwise.serving.schemas import (
     TranslateForm,
     TranslateQuestion,
 )
-from headwise.serving.shelf import Shelf
-from headwise.serving.state import State
+from headwise.serving.served_models import serve_models
 from headwise.workflows.serve import Served
 
 QUESTIONS: tuple[type[BaseModel], ...] = (

@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from headwise.serving.asking import PROBLEMS, body_schema, event, read, unless_gone
-from headwise.serving.models import GenerationModel
-from headwise.serving.refusal import refusal
+from headwise.serving.app_state import State
+from headwise.serving.errors import refusal
+from headwise.serving.requests import PROBLEMS, body_schema, event, read, unless_gone
 from headwise.serving.schemas import GenerateAnswer, GenerateQuestion
-from headwise.serving.state import State
+from headwise.serving.served_models import GenerationModel
 from headwise.serving.streaming import Piece, pieces
 
 router = APIRouter(default_response_class=Response)

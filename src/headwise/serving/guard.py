@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headwise.serving.errors import Gone, Refusal, problem_headers
 from headwise.serving.limits import MAX_BODY, Limits
 from headwise.serving.metrics import Metrics
-from headwise.serving.refusal import Gone, Refusal, problem_headers
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Answered without a key: the page itself, signs of life, and what tells a client that it needs a key.

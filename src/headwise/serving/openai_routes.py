@@ -12,12 +12,12 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from headwise.serving import limits
-from headwise.serving.asking import PROBLEMS, body_schema, event, read, unless_gone
+from headwise.serving.app_state import State
+from headwise.serving.errors import Refusal, refusal
 from headwise.serving.generation_routes import STREAM, options_of, started
-from headwise.serving.models import GenerationModel
-from headwise.serving.refusal import Refusal, refusal
+from headwise.serving.requests import PROBLEMS, body_schema, event, read, unless_gone
 from headwise.serving.schemas import GenerateQuestion, Name, Seed, Stop, Text, Whole
-from headwise.serving.state import State
+from headwise.serving.served_models import GenerationModel
 from headwise.serving.streaming import Piece, pieces
 
 router = APIRouter(prefix="/v1", default_response_class=Response)

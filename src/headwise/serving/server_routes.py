@@ -11,11 +11,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
 
 from headwise.look.page import allowed_hashes
-from headwise.serving.asking import PROBLEMS
-from headwise.serving.refusal import Refusal
+from headwise.serving.app_state import State
+from headwise.serving.errors import Refusal
+from headwise.serving.requests import PROBLEMS
 from headwise.serving.runs import list_runs
 from headwise.serving.schemas import HealthAnswer, ModelsAnswer, Problem, RunAnswer, RunsAnswer
-from headwise.serving.state import State
 
 router = APIRouter(default_response_class=Response)
 PAGE = Path(__file__).parent / "page"

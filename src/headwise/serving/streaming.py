@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headwise.serving.models import GenerationModel
+from headwise.serving.served_models import GenerationModel
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from headwise import __version__
 from headwise.decoding.translator import Translation
 from headwise.look.page import allowed_hashes
 from headwise.serving import limits
-from headwise.serving.asking import PROBLEMS, body_schema, check_key, read, unless_gone
+from headwise.serving.app_state import State
+from headwise.serving.errors import Refusal
 from headwise.serving.languages import name_of
-from headwise.serving.models import Answer, Wanted
-from headwise.serving.refusal import Refusal
+from headwise.serving.model_index import Shelf
+from headwise.serving.requests import PROBLEMS, body_schema, check_key, read, unless_gone
 from headwise.serving.schemas import (
     Detected,
     DetectForm,
@@ -26,8 +27,7 @@ from headwise.serving.schemas import (
     TranslateForm,
     TranslateQuestion,
 )
-from headwise.serving.shelf import Shelf
-from headwise.serving.state import State
+from headwise.serving.served_models import Answer, Wanted
 
 router = APIRouter(default_response_class=Response)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headwise.config.schema import Filters
+from headwise.text.hash_set import Seen
 from headwise.text.scripts import in_wrong_script, length, scripts_of
-from headwise.text.seen import Seen
 
 REASONS = ("empty", "max_characters", "control", "max_ratio", "copies", "script", "duplicates")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from headwise.config import schema
 from headwise.errors import DataError, UsageError
-from headwise.text.alignment import Lengths, Shift
 from headwise.text.corpus import LineBatch, PairBatch, read_line_batches, read_pair_batches
 from headwise.text.filters import FilterCounts, is_on, line_faults, pair_faults
 from headwise.text.findings import EXCERPT, MAX_EXAMPLES, SEVERITIES, Example, Finding, Report, Severity, Side
+from headwise.text.misalignment import Lengths, Shift
 from headwise.text.overlap import EXACT, NORMALISED, SOURCE_ONLY, HeldOut, normalised
 from headwise.text.scripts import count_words, length
 

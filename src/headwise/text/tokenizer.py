@@ -12,7 +12,7 @@ How the kinds cut text
 - word: whatever stands between white space; other words, and the word `<unk>` itself, are unknown. Spacing is lost.
 
 The cut depends on the classes of two neighbouring characters only (letters and marks are one class). Therefore no merge
-learnt inside of a run can ever apply across a cut: headwise.text.sampling relies on it to work on ids alone.
+learnt inside of a run can ever apply across a cut: text/subword_regularisation.py relies on it to work on ids alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
-from headwise.text.words import Words, cut_at_spaces
+from headwise.text.word_cache import Words, cut_at_spaces
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from headwise.bundle.weights import named_weights, set_weights
 from headwise.models.registry import Model
-from headwise.training.average import MovingAverage
+from headwise.training.ema import MovingAverage
 from headwise.training.optimizers import optimizer_tensors
 
 ALL = ("weights", "optimizer", "average")

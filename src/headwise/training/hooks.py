@@ -18,9 +18,9 @@ from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_c
 from headwise.data.batch import Batch, LanguageBatch
 from headwise.errors import WorkFailed
 from headwise.losses import batch_loss
+from headwise.training.device import all_cores, core_count
 from headwise.training.loop import Hook, Record, Trainer
-from headwise.training.machine import all_cores, core_count
-from headwise.training.state import loop_state
+from headwise.training.resume import loop_state
 from headwise.training.step import Update
 
 # Records of what was computed, not of when or how fast: a resumed run has the same log as an uninterrupted one.

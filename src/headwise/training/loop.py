@@ -23,10 +23,10 @@ from torch import Tensor
 
 from headwise.config.schema import Training
 from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batching import Cursor
+from headwise.data.batches import Cursor
 from headwise.models.registry import Model
-from headwise.training.average import MovingAverage
 from headwise.training.distributed import ALONE, World
+from headwise.training.ema import MovingAverage
 from headwise.training.gather import ALL, Replica, collect, part_of
 from headwise.training.schedules import Schedule
 from headwise.training.step import Update, Updater

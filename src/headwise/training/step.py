@@ -17,7 +17,7 @@ from headwise.data.batch import Batch, LanguageBatch
 from headwise.losses import batch_loss
 from headwise.models.registry import Model
 from headwise.nn.dropout import seeded_dropout
-from headwise.training.machine import all_cores, prepare_worker
+from headwise.training.device import all_cores, prepare_worker
 from headwise.training.optimizers import set_rate
 
 

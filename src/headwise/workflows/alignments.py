@@ -14,7 +14,7 @@ import numpy as np
 from headwise.decoding.translator import Translation, Translator
 from headwise.look.alignment import align
 from headwise.look.panels import Floats, Panel
-from headwise.look.reading import Reading
+from headwise.look.token_labels import Reading
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 _BATCH = 32

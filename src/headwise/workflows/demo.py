@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headwise.config.load import load_recipe
+from headwise.config.recipe import load_recipe
 from headwise.evaluation.metrics import Score
 from headwise.text.phrasebook import Phrasebook, PhrasePair, write_corpus
 from headwise.training.loop import Hook

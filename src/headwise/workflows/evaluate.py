@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.files import Bundle, open_bundle
+from headwise.bundle.directory import Bundle, open_bundle
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.contamination import Overlap, overlap
 from headwise.evaluation.metrics import Score, corpus_scores

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headwise.bundle.files import Bundle, open_bundle
+from headwise.bundle.directory import Bundle, open_bundle
 from headwise.bundle.shipped import is_shipped
 from headwise.errors import UsageError, WorkFailed
 from headwise.interop import ctranslate2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from headwise.bundle.files import Bundle, open_bundle
-from headwise.decoding.writing import prompt_ids
+from headwise.bundle.directory import Bundle, open_bundle
+from headwise.decoding.generation import prompt_ids
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import TokenizerPair
 

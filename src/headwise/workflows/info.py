@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from headwise.bundle.files import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.bundle.directory import CONFIG, WEIGHTS, Bundle, open_bundle
 from headwise.errors import ModelError
 from headwise.text.tokenizer import TokenizerPair
 from headwise.workflows.models import ShippedScore, card_scores

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.files import CARD, CONFIG, read_json
+from headwise.bundle.directory import CARD, CONFIG, read_json
 from headwise.bundle.shipped import locate, shipped_directories
 from headwise.errors import ModelError, UsageError
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.files import write_directory
+from headwise.bundle.directory import write_directory
 from headwise.config import schema
-from headwise.data.batching import PairBatches
+from headwise.data.batches import PairBatches
 from headwise.data.chunks import Chunks, Files, sample
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
@@ -19,7 +19,7 @@ from headwise.data.stream import BlockBatches
 from headwise.data.writer import cached_store, write_files
 from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
 from headwise.text.corpus import expand_paths, fingerprint
-from headwise.text.sampling import sampler
+from headwise.text.subword_regularisation import sampler
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.training.distributed import World
 

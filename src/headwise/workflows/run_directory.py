@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.bundle.checkpoint import list_checkpoints
-from headwise.config.load import load_recipe, print_recipe
+from headwise.config.recipe import load_recipe, print_recipe
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError, WorkFailed
 from headwise.files import write_whole

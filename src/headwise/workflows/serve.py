@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.bundle.shipped import shipped_directories
 from headwise.decoding.translator import Translation, Translator
 from headwise.errors import UsageError
@@ -18,7 +18,7 @@ from headwise.workflows.models import HOW_TO_GET_ONE, choose_model
 from headwise.workflows.translate import open_translator
 
 if TYPE_CHECKING:
-    from headwise.decoding.writing import Writing
+    from headwise.decoding.generation import Writing
     from headwise.workflows.load import Generator
 
 PROBE = "a"  # what a model is made to decode, to see that it can
@@ -160,7 +160,7 @@ def _name(value: str) -> tuple[str, Path]:
 
 
 def _open(name: str, path: Path, engine: str, precision: str) -> Served:
-    from headwise.bundle.files import open_bundle
+    from headwise.bundle.directory import open_bundle
 
     if open_bundle(path, verify=False).family == "transformer":
         translator = open_translator(path, engine, precision=precision, scores="sentences")

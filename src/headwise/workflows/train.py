@@ -22,14 +22,14 @@ from headwise.bundle.checkpoint import (
     read_checkpoint,
     remove_leftovers,
 )
-from headwise.bundle.files import copy_files, open_bundle, read_json, write_directory
+from headwise.bundle.directory import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
-from headwise.config.load import absolute_paths
 from headwise.config.presets import resolve_architecture
 from headwise.config.ranks import Ranks
+from headwise.config.recipe import absolute_paths
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batching import Batches, Cursor, PairBatches, walk
+from headwise.data.batches import Batches, Cursor, PairBatches, walk
 from headwise.data.prefetch import Prefetch
 from headwise.data.stream import BlockBatches
 from headwise.errors import RecipeError
@@ -37,21 +37,20 @@ from headwise.evaluation.contamination import training_sketch
 from headwise.models.registry import Model, build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.text.tokenizer import TokenizerPair
-from headwise.training.average import MovingAverage
+from headwise.training.device import choose_device, choose_precision, core_count, cores_of_rank, one_core_each
+from headwise.training.diagnostics import Watch
 from headwise.training.distributed import World, joined
+from headwise.training.ema import MovingAverage
 from headwise.training.gather import Replica
 from headwise.training.hooks import Judge, Log, Save, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
-from headwise.training.machine import choose_device, choose_precision, core_count, cores_of_rank, one_core_each
 from headwise.training.optimizers import build_optimizer
 from headwise.training.parallel import RankUpdater, replicate, shard
+from headwise.training.resume import restore
 from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
-from headwise.training.state import restore
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
-from headwise.training.watch import Watch
-from headwise.workflows.judge import calibration, make_judge, validation_texts
 from headwise.workflows.prepare import (
     Prepared,
     block_batches,
@@ -62,6 +61,7 @@ from headwise.workflows.prepare import (
 )
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
+from headwise.workflows.validation_scores import calibration, make_judge, validation_texts
 
 
 @dataclass(frozen=True)

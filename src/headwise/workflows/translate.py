@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.bundle.files import Bundle, open_bundle
+from headwise.bundle.directory import Bundle, open_bundle
 from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation, Translator
 from headwise.errors import DataError, UsageError, WorkFailed

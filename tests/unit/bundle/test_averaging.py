@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headwise.bundle.averaging import average_weights, model_directory
-from headwise.bundle.files import WEIGHTS, open_bundle, write_config
+from headwise.bundle.directory import WEIGHTS, open_bundle, write_config
 from headwise.bundle.weights import named_weights, open_model, save_model
 from headwise.config import schema
 from headwise.errors import ModelError, UsageError

@@ -11,7 +11,7 @@ import torch
 from fixtures_models import small_transformer, word_tokenizers
 
 from headwise.bundle.averaging import average_weights
-from headwise.bundle.files import open_bundle, write_config
+from headwise.bundle.directory import open_bundle, write_config
 from headwise.bundle.weights import load_model, named_weights, save_model
 from headwise.errors import HeadwiseError, ModelError
 

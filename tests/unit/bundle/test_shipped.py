@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwise.bundle import shipped
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.bundle.shipped import is_shipped, locate, shipped_directories
 from headwise.errors import ModelError
 

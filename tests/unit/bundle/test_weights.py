@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from headwise.bundle.files import WEIGHTS, open_bundle
+from headwise.bundle.directory import WEIGHTS, open_bundle
 from headwise.bundle.weights import load_model, named_weights, open_model, save_model
 from headwise.errors import ModelError
 from headwise.models.transformer import Transformer

@@ -10,7 +10,7 @@ import pytest
 from small_stores import WORDS, sentences, words
 
 from headwise.data.batch import LanguageBatch
-from headwise.data.batching import Cursor, walk
+from headwise.data.batches import Cursor, walk
 from headwise.data.store import Store
 from headwise.data.stream import BlockBatches, StreamBatches, TokenStream
 

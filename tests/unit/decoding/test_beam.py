@@ -5,11 +5,11 @@ import pytest
 import torch
 from fixtures_decoding import random_model
 
-from headwise.decoding.batching import Sources
 from headwise.decoding.beam import Beams, Candidates, Ended, select
 from headwise.decoding.hypothesis import length_penalty
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.restrictions import Restrictions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import Restrictions
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.text.tokenizer import EOS
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from headwise.bundle.files import open_bundle
+from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import save_model
 from headwise.decoding.ctranslate2_generator import CTranslate2Generator
 from headwise.errors import UsageError

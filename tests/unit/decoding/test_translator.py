@@ -8,7 +8,7 @@ import torch
 from fixtures_models import english_sentences, german
 
 import headwise.workflows.load as workflow
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.config import schema
 from headwise.decoding.generator import Generator
 from headwise.decoding.hypothesis import Hypothesis, Scores

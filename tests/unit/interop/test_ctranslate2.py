@@ -16,7 +16,7 @@ import torch
 from ctranslate2.specs import model_spec
 from fixtures_models import english_sentences, small_transformer, word_tokenizers
 
-from headwise.bundle.files import Bundle, open_bundle
+from headwise.bundle.directory import Bundle, open_bundle
 from headwise.bundle.weights import save_model
 from headwise.config import schema
 from headwise.decoding.ctranslate2_engine import CTranslate2Engine

@@ -14,7 +14,7 @@ import pytest
 from headwise.look.capture import Look
 from headwise.look.page import page
 from headwise.look.panels import Floats
-from headwise.look.reading import Reading, Token
+from headwise.look.token_labels import Reading, Token
 
 
 class Elements(HTMLParser):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headwise.config import schema
-from headwise.look.reading import Reading, label, read_tokens
+from headwise.look.token_labels import Reading, label, read_tokens
 from headwise.text.tokenizer import BOS, EOS, UNK, Tokenizer, TokenizerPair
 
 

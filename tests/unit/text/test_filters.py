@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headwise.config.schema import Filters
 from headwise.text.filters import REASONS, FilterCounts, line_filter, pair_filter
+from headwise.text.hash_set import Seen
 from headwise.text.scripts import count_words, in_wrong_script, length, scripts_of
-from headwise.text.seen import Seen
 
 ALL = Filters(copies=True, duplicates=True, script=True)
 

@@ -9,12 +9,12 @@ from fixtures_models import small_transformer
 
 from headwise.config.ranks import Ranks
 from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batching import share_of
+from headwise.data.batches import share_of
 from headwise.errors import DataError
 from headwise.losses import batch_loss
 from headwise.text.ragged import Ragged
+from headwise.training.device import cores_of_rank
 from headwise.training.distributed import ALONE, World, joined
-from headwise.training.machine import cores_of_rank
 
 
 def test_alone_there_is_nothing_to_agree_on() -> None:

@@ -10,7 +10,7 @@ import headwise as hw
 from headwise.config.schema import Training
 from headwise.data.batch import Batch
 from headwise.text.ragged import Ragged
-from headwise.training.average import MovingAverage
+from headwise.training.ema import MovingAverage
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater, share_seed
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headwise.config import schema
-from headwise.data.batching import Cursor, walk
+from headwise.data.batches import Cursor, walk
 from headwise.errors import DataError, HeadwiseError, RecipeError
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.workflows import prepare as module

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from headwise.bundle import shipped
-from headwise.bundle.files import open_bundle
-from headwise.config.load import load_recipe, shipped_recipes
+from headwise.bundle.directory import open_bundle
+from headwise.config.recipe import load_recipe, shipped_recipes
 from headwise.evaluation.contamination import Overlap, overlap
 from headwise.interop import ctranslate2
 from headwise.workflows.models import ShippedModel, find_model, shipped_models
-from headwise.workflows.ship import ABOUT, LARGEST, LARGEST_TOGETHER
+from headwise.workflows.package_model import ABOUT, LARGEST, LARGEST_TOGETHER
 from headwise.workflows.translate import open_translator
 
 MODELS = shipped_models()

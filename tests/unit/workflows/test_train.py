@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 from headwise.bundle.averaging import average_weights
-from headwise.bundle.files import open_bundle
-from headwise.config.load import build_recipe
+from headwise.bundle.directory import open_bundle
+from headwise.config.recipe import build_recipe
 from headwise.errors import RecipeError
 from headwise.text.phrasebook import write_corpus
 from headwise.text.tokenizer import TokenizerPair

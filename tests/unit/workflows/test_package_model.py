@@ -11,12 +11,12 @@ import pytest
 from fixtures_models import english_sentences
 from fixtures_shipped import ABOUT, finished_run
 
-from headwise.bundle.files import open_bundle
-from headwise.config.load import build_recipe
+from headwise.bundle.directory import open_bundle
+from headwise.config.recipe import build_recipe
 from headwise.errors import HeadwiseError
 from headwise.interop import ctranslate2
 from headwise.workflows import ship as workflow
-from headwise.workflows.ship import Shipped, main, ship
+from headwise.workflows.package_model import Shipped, main, ship
 from headwise.workflows.train import train
 from headwise.workflows.translate import open_translator
 

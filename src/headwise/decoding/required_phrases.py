@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.decoding.batching import Sources
 from headwise.decoding.beam import Beams, Candidates, restrict
-from headwise.decoding.candidates import top_tokens
 from headwise.decoding.options import Phrase, Request
-from headwise.decoding.restrictions import Restrictions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import Restrictions
+from headwise.decoding.topk import top_tokens
 from headwise.text.tokenizer import EOS, PAD
 
 # Places beside the beam's own, for hypotheses at different stages. The same for every sentence, so that what a sentence

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from fastapi import Request
 
+from headwise.serving.errors import refusal
 from headwise.serving.guard import Doors
 from headwise.serving.limits import Limits
 from headwise.serving.metrics import Metrics
-from headwise.serving.refusal import refusal
-from headwise.serving.shelf import Shelf
+from headwise.serving.model_index import Shelf
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headwise.serving.lane import Abandoned, Beat, Busy, Closing, Lane
+from headwise.serving.batch_queue import Abandoned, Beat, Busy, Closing, Lane
 from headwise.serving.limits import Limits
 
 
@@ -158,7 +158,7 @@ def test_an_urgent_job_goes_first_and_passes_the_bound() -> None:
 
 
 def test_a_call_that_takes_far_too_long_is_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwise.serving.lane.STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("headwise.serving.batch_queue.STUCK_SECONDS", 0.0)
 
     async def scene() -> None:
         line, work = lane(), Recorder()

@@ -6,7 +6,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from headwise.errors import HeadwiseError
-from headwise.serving.lane import Busy, Closing
+from headwise.serving.batch_queue import Busy, Closing
 
 CLIENT_LEFT = 499  # seen in the log only
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.batching import Sources, batches, output_limit
 from headwise.decoding.options import Phrase, Request, SearchOptions
 from headwise.decoding.scoring import score_targets
+from headwise.decoding.source_batches import Sources, batches, output_limit
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
 

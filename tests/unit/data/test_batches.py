@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headwise.config import schema
 from headwise.data import plan as planning
 from headwise.data.batch import Batch
-from headwise.data.batching import Cursor, PairBatches, walk
+from headwise.data.batches import Cursor, PairBatches, walk
 from headwise.data.plan import Planner
 from headwise.data.store import Store
 from headwise.errors import DataError

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwise.training.watch import diverging, empty_outputs, far_below, not_falling, overfitting
+from headwise.training.diagnostics import diverging, empty_outputs, far_below, not_falling, overfitting
 
 FALLING = [6.0 / (1 + 0.1 * n) for n in range(30)]
 

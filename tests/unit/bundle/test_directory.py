@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwise.bundle.files import CARD, CONFIG, FORMAT_VERSION, WEIGHTS, copy_files, open_bundle, write_directory
+from headwise.bundle.directory import CARD, CONFIG, FORMAT_VERSION, WEIGHTS, copy_files, open_bundle, write_directory
 from headwise.errors import ModelError, WorkFailed
 
 
@@ -117,7 +117,7 @@ def test_when_the_new_one_cannot_take_its_place_the_old_one_comes_back(
             raise OSError(errno.EIO, "Input/output error")
         rename(source, target)
 
-    monkeypatch.setattr("headwise.bundle.files.os.rename", refuse)
+    monkeypatch.setattr("headwise.bundle.directory.os.rename", refuse)
     with pytest.raises(WorkFailed, match=r"could not write .*final: Input/output error; free some space"):
         write_directory(final, lambda new: (new / "new").touch())
     assert [path.name for path in final.iterdir()] == ["old"]
@@ -128,9 +128,9 @@ def test_every_file_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, mon
     done: list[str] = []
     sync, rename = os.fsync, os.rename
     monkeypatch.setattr(
-        "headwise.bundle.files.os.fsync", lambda h: (done.append(os.readlink(f"/proc/self/fd/{h}")), sync(h))
+        "headwise.bundle.directory.os.fsync", lambda h: (done.append(os.readlink(f"/proc/self/fd/{h}")), sync(h))
     )
-    monkeypatch.setattr("headwise.bundle.files.os.rename", lambda a, b: (done.append("rename"), rename(a, b)))
+    monkeypatch.setattr("headwise.bundle.directory.os.rename", lambda a, b: (done.append("rename"), rename(a, b)))
 
     def fill(new: Path) -> None:
         (new / "sub").mkdir()

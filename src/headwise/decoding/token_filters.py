@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from headwise.decoding.batching import Sources
 from headwise.decoding.options import SearchOptions
+from headwise.decoding.source_batches import Sources
 from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, EOS
 

@@ -5,7 +5,7 @@ import torch
 from fixtures_decoding import random_model, random_sources
 
 from headwise.decoding.options import Request, SearchOptions
-from headwise.decoding.restrictions import forbid_repeats
+from headwise.decoding.token_filters import forbid_repeats
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
 from headwise.text.tokenizer import EOS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwise.config.load import (
+from headwise.config.recipe import (
     absolute_paths,
     build_recipe,
     load_recipe,

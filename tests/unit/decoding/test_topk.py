@@ -5,8 +5,8 @@ import torch
 from fixtures_decoding import random_model
 from torch.testing import assert_close
 
-from headwise.decoding.candidates import NextTokens, likeliest, log_normaliser, top_pairs, top_tokens
 from headwise.decoding.fast_step import FastTransformer
+from headwise.decoding.topk import NextTokens, likeliest, log_normaliser, top_pairs, top_tokens
 
 
 @pytest.mark.parametrize("vocab", [5, 127, 128, 1000, 1024, 4099])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headwise.config import schema
 from headwise.errors import RecipeError
 from headwise.text.ragged import Ragged
-from headwise.text.sampling import SMOOTHING, BpeDropout, UnigramSampling, draw_keys, draws, sampler
+from headwise.text.subword_regularisation import SMOOTHING, BpeDropout, UnigramSampling, draw_keys, draws, sampler
 from headwise.text.tokenizer import Tokenizer
 
 WORDS = [

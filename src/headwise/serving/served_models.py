@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwise.decoding.translator import Translation
-from headwise.serving.lane import Beat, Lane
+from headwise.serving.batch_queue import Beat, Lane
 from headwise.serving.limits import Limits
 from headwise.serving.metrics import Metrics
 from headwise.workflows.serve import Served, ServedGenerator, ServedTranslator

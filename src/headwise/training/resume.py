@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import Checkpoint
 from headwise.bundle.weights import set_weights
-from headwise.data.batching import Cursor
+from headwise.data.batches import Cursor
 from headwise.errors import ModelError
 from headwise.training.gather import placed
 from headwise.training.loop import Trainer

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.constraints import Requirements
 from headwise.decoding.options import Edges, Phrase, Request, SearchOptions
+from headwise.decoding.required_phrases import Requirements
 from headwise.decoding.torch_engine import TorchEngine
 
 A, B = Phrase(((10, 11, 12),)), Phrase(((20,),))

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from headwise.decoding.model import Halves
+from headwise.decoding.interface import Halves
 
 _BLOCKS = 64, 96, 128, 160, 192, 224, 256, 32  # the maximum of a multiple of 32 numbers is found three times as fast
 # Numbers among which a plain top-k, or a plain maximum, is faster than blocks.

@@ -1,6 +1,6 @@
 """From a finished run to a model that comes with Headwise: half the size, with the fast engine's form, and measured.
 
-    python -m headwise.workflows.ship RUN NAME        (make ship RUN=… NAME=…)
+    python -m headwise.workflows.package_model RUN NAME        (make ship RUN=… NAME=…)
 
 The weights are stored as float16, the int8 form is made from them; how many validation sentences come out as the run's
 own model has them is counted. Scores are of the stored forms. NAME has an entry in shipped/about.toml.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.bundle import shipped
-from headwise.bundle.files import Bundle, open_bundle, read_json, write_config, write_directory
+from headwise.bundle.directory import Bundle, open_bundle, read_json, write_config, write_directory
 from headwise.bundle.weights import open_model, save_model
 from headwise.errors import HeadwiseError, ModelError, UsageError, WorkFailed
 from headwise.evaluation.metrics import corpus_scores
@@ -186,7 +186,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2:
-        print("usage: python -m headwise.workflows.ship RUN NAME", file=sys.stderr)
+        print("usage: python -m headwise.workflows.package_model RUN NAME", file=sys.stderr)
         return 2
     try:
         made = ship(Path(arguments[0]), arguments[1], print)

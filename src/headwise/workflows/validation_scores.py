@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.files import Bundle
+from headwise.bundle.directory import Bundle
 from headwise.bundle.weights import open_model
 from headwise.config.schema import Recipe
 from headwise.decoding.confidence import fit_calibration

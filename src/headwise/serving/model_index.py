@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from headwise.serving.errors import Refusal
 from headwise.serving.languages import by_script
-from headwise.serving.models import GenerationModel, Model, TranslationModel
-from headwise.serving.refusal import Refusal
 from headwise.serving.schemas import Detected
+from headwise.serving.served_models import GenerationModel, Model, TranslationModel
 
 
 class Shelf:

@@ -12,10 +12,9 @@ from tokenizers import AddedToken, models, pre_tokenizers
 
 from headwise.config import schema
 from headwise.errors import DataError
-from headwise.text import words
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.vocabulary import RESERVED
-from headwise.text.words import Words, cut_at_spaces
+from headwise.text.word_cache import Words, cut_at_spaces
 
 TEXTS = [f"der alte Hund sieht {place} kleine Vögel, und die Straße ist grün." for place in range(60)]
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -72,7 +71,7 @@ def test_long_words_are_not_kept_and_many_words_are_forgotten(monkeypatch: pytes
     long = "Hund" * 20
     before = known.encode([f"der {long} Hund", long])
     assert set(known._known) == {"", "der", "Hund"}
-    monkeypatch.setattr(words, "_MOST_WORDS", 2)
+    monkeypatch.setattr(word_cache, "_MOST_WORDS", 2)
     assert known.encode([f"der {long} Hund", long]) == before
     assert known.encode([""]) == [[]]
     assert set(known._known) == {""}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headwise.config import schema
-from headwise.decoding.terms import PhraseMaker, Term, glossary_terms, protected_spans
+from headwise.decoding.glossary import PhraseMaker, Term, glossary_terms, protected_spans
 from headwise.errors import UsageError
 from headwise.text.tokenizer import Tokenizer
 

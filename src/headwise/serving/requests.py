@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
+from headwise.serving.errors import Gone, Refusal
 from headwise.serving.guard import Doors
-from headwise.serving.refusal import Gone, Refusal
 from headwise.serving.schemas import Problem
 
 Q = TypeVar("Q", bound=BaseModel)
