@@ -12,6 +12,7 @@ from tokenizers import AddedToken, models, pre_tokenizers
 
 from headwise.config import schema
 from headwise.errors import DataError
+from headwise.text import word_cache
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.vocabulary import RESERVED
 from headwise.text.word_cache import Words, cut_at_spaces
