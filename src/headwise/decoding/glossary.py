@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headwise.decoding.options import Edges, Phrase
 from headwise.errors import UsageError
-from headwise.text.scripts import SCRIPTS
+from headwise.text.scripts import is_spaceless
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.vocabulary import BYTES
 
@@ -24,9 +24,6 @@ _PROTECTED = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-
-
-_SPACELESS = re.compile("[" + "".join(SCRIPTS[name] for name in ("Hani", "Kana", "Thai", "Laoo", "Mymr", "Khmr")) + "]")
 
 
 class Term(NamedTuple):
@@ -81,12 +78,7 @@ def _whole_word(term: str) -> re.Pattern[str]:
 
 def _wordlike(character: str) -> bool:
     """A letter or digit of a script that puts spaces between words."""
-    return character.isalnum() and not _spaceless(character)
-
-
-def _spaceless(character: str) -> bool:
-    """Of a script in which words stand side by side."""
-    return _SPACELESS.match(character) is not None
+    return character.isalnum() and not is_spaceless(character)
 
 
 class PhraseMaker:
@@ -106,7 +98,7 @@ class PhraseMaker:
         if self.tokenizer.unk in spaced or not comes_back:
             raise UsageError(f"this model cannot write {text!r}: its vocabulary does not have all of it")
         bare = () if term.apart else self._bare(text)
-        spellings = (bare, spaced) if _spaceless(text[0]) else (spaced, bare)
+        spellings = (bare, spaced) if is_spaceless(text[0]) else (spaced, bare)
         return Phrase(tuple(dict.fromkeys(filter(None, spellings))), whole=term.whole, ordered=term.ordered)
 
     def _bare(self, text: str) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue"})
+from headwise.text.languages import base_language, uses_spaces
 
 _CLOSING = "\"'”’»›)\\]}」』）】》〉"
 _OPENING = "\"'“‘„‚«‹(\\[{¿¡「『（【《〈–—\\-"
@@ -73,7 +73,7 @@ def join_sentences(texts: Sequence[str], originals: Sequence[Sentence], language
 
     One space between sentences comes and goes with the language: Chinese has none after a full stop, English has.
     """
-    spaced = language is None or language.split("-")[0] not in WITHOUT_SPACES
+    spaced = language is None or uses_spaces(language)
     parts = []
     for index, (text, original) in enumerate(zip(texts, originals, strict=True)):
         gap = original.after
@@ -105,11 +105,12 @@ def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
         return True
     before = _WORD_BEFORE.search(text, max(0, match.start() - _LONGEST_WORD), match.start())
     word = before[0].lower() if before is not None else ""
-    if language == "de" and word.isdigit() and len(word) <= 2:
+    base = base_language(language or "")
+    if base == "de" and word.isdigit() and len(word) <= 2:
         return False  # "am 3. Mai"
     if len(word) == 1 and word.isalpha() and before is not None and before[0].isupper():
         return False  # an initial: "J. Smith"
     if word.endswith("str") and len(word) > 3:
         return False  # "Hauptstr. 5"
-    known = _KNOWN.get(language or "", _ANY_LANGUAGE)
+    known = _KNOWN.get(base, _ANY_LANGUAGE)
     return word not in known or word in _OFTEN_LAST

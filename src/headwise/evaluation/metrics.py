@@ -12,10 +12,11 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from headwise.errors import DataError
+from headwise.text.languages import base_language
 
 METRICS = ("bleu", "chrf", "ter")
-# Written without spaces between words: a score of words needs a tokenizer that knows them, or characters.
-_UNSPACED = ("zh", "ja")
+# Of the languages without spaces, those whose text sacreBLEU's TER can split into characters.
+_SPLIT_BY_TER = ("zh", "ja")
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ def corpus_scores(
 
 def build_metrics(language: str = "", names: Sequence[str] = METRICS) -> Mapping[str, Any]:
     """sacreBLEU's own objects, set up for a target language."""
-    unspaced = base_language(language) in _UNSPACED
+    split = base_language(language) in _SPLIT_BY_TER
     builders: dict[str, Callable[[], Any]] = {
         # force: text that looks tokenized is scored as it is, without a warning that would break into a training log.
         "bleu": lambda: BLEU(tokenize=bleu_tokenizer(language), force=True),
         "chrf": CHRF,
-        "ter": lambda: TER(normalized=unspaced, asian_support=unspaced),
+        "ter": lambda: TER(normalized=split, asian_support=split),
     }
     return {name: builders[name]() for name in names}
 
@@ -78,11 +79,6 @@ def bleu_tokenizer(language: str) -> str:
     if base == "ja":
         return "ja-mecab" if importlib.util.find_spec("MeCab") and importlib.util.find_spec("ipadic") else "char"
     return "13a"
-
-
-def base_language(code: str) -> str:
-    """zh of zh-Hans, zh_CN or ZH."""
-    return code.replace("_", "-").split("-")[0].lower()
 
 
 def direction(metric: str) -> int:

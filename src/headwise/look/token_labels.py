@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headwise.text.scripts import SCRIPTS
+from headwise.text.scripts import LETTERS_WITHOUT_SPACES
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 # In these brackets because no text that a user types becomes one of them.
@@ -18,15 +18,7 @@ _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _WHITE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u3000": "␣"}
 _JOINERS = "\u200c\u200d"  # invisible, but they decide how their neighbours are drawn
 # Scripts that put no spaces between words, with their punctuation: there, a token is the best word that is known.
-_UNSPACED = re.compile(
-    "".join(
-        [
-            "[\u3000-\u303f\uff01-\uff65",
-            *(SCRIPTS[name] for name in ("Hani", "Kana", "Thai", "Laoo", "Khmr", "Mymr")),
-            "]",
-        ]
-    )
-)
+_UNSPACED = re.compile(f"[\u3000-\u303f\uff01-\uff65{LETTERS_WITHOUT_SPACES}]")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Names of languages, and which of a few a text is in as far as its script tells."""
+"""Which of a few languages a text is in, as far as its script tells."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 
 from headwise.text.scripts import SCRIPTS, scripts_of
-
-NAMES = {
-    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish",
-    "de": "German", "el": "Greek", "en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian",
-    "fa": "Persian", "fi": "Finnish", "fr": "French", "ga": "Irish", "he": "Hebrew", "hi": "Hindi",
-    "hr": "Croatian", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean",
-    "la": "Latin", "lt": "Lithuanian", "lv": "Latvian", "nb": "Norwegian", "nl": "Dutch", "no": "Norwegian",
-    "pl": "Polish", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian",
-    "sr": "Serbian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
-    "vi": "Vietnamese", "yue": "Cantonese", "zh": "Chinese",
-}  # fmt: skip
-
-
-def name_of(code: str) -> str:
-    return NAMES.get(code.replace("_", "-").split("-")[0].lower(), code)
 
 
 def by_script(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:

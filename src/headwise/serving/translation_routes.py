@@ -14,7 +14,6 @@ from headwise.look.page import allowed_hashes
 from headwise.serving import limits
 from headwise.serving.app_state import State
 from headwise.serving.errors import Refusal
-from headwise.serving.languages import name_of
 from headwise.serving.model_index import Shelf
 from headwise.serving.requests import PROBLEMS, body_schema, check_key, read, unless_gone
 from headwise.serving.schemas import (
@@ -28,6 +27,7 @@ from headwise.serving.schemas import (
     TranslateQuestion,
 )
 from headwise.serving.served_models import Answer, Wanted
+from headwise.text.languages import name_of
 
 router = APIRouter(default_response_class=Response)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from headwise.text.languages import base_language, subtags
+
 # Bodies of regular-expression classes.
 SCRIPTS = {
     "Latn": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a",
@@ -35,6 +37,10 @@ SCRIPTS = {
     "Hang": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
     "Hani": "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af",
 }
+
+# Scripts that put no spaces between words; text/languages.py lists the languages.
+SCRIPTS_WITHOUT_SPACES = ("Hani", "Kana", "Thai", "Laoo", "Mymr", "Khmr")
+LETTERS_WITHOUT_SPACES = "".join(SCRIPTS[name] for name in SCRIPTS_WITHOUT_SPACES)
 
 _LANGUAGES = {
     (
@@ -70,7 +76,9 @@ LANGUAGE_SCRIPTS = {code: scripts for scripts, codes in _LANGUAGES.items() for c
 # Azerbaijani and Uzbek are also written in Cyrillic.
 LANGUAGE_SCRIPTS |= {"az": ("Latn", "Cyrl"), "uz": ("Latn", "Cyrl")}
 
-_UNSPACED = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}]+")
+_SPACELESS = re.compile(f"[{LETTERS_WITHOUT_SPACES}]")
+# Of the scripts without spaces, those whose every character counts as a word.
+_CHARACTER_WORDS = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}]+")
 # First bytes, in UTF-8, of U+3000 to U+DFFF: Chinese, Japanese and Korean. Deleting bytes from a string of bytes is
 # many times as fast as any search by character, and these functions see every line of a corpus.
 _DENSE_BYTES = bytes(range(0xE3, 0xEE))
@@ -80,12 +88,16 @@ MIN_LETTERS = 5
 
 def scripts_of(language: str) -> tuple[str, ...]:
     """Scripts that a language code's texts use; () where that is not known. A script in the code wins: sr-Latn."""
-    parts = language.replace("_", "-").split("-")
-    for part in parts[1:]:
+    for part in subtags(language)[1:]:
         name = {"Hans": "Hani", "Hant": "Hani"}.get(part.title(), part.title())
         if name in SCRIPTS:
             return (name,)
-    return LANGUAGE_SCRIPTS.get(parts[0].lower(), ())
+    return LANGUAGE_SCRIPTS.get(base_language(language), ())
+
+
+def is_spaceless(character: str) -> bool:
+    """Whether the character is a letter of a script that puts no spaces between words."""
+    return _SPACELESS.match(character) is not None
 
 
 @cache
@@ -132,8 +144,8 @@ def count_words(text: str) -> int:
     """Words between spaces; each Chinese or Japanese character counts as a word."""
     if text.isascii() or not _count_dense(text):
         return len(text.split())
-    characters = sum(map(len, _UNSPACED.findall(text)))
-    return characters + len(_UNSPACED.sub(" ", text).split())
+    characters = sum(map(len, _CHARACTER_WORDS.findall(text)))
+    return characters + len(_CHARACTER_WORDS.sub(" ", text).split())
 
 
 def _count_dense(text: str) -> int:

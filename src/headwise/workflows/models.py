@@ -9,6 +9,7 @@ from typing import Any
 from headwise.bundle.directory import CARD, CONFIG, read_json
 from headwise.bundle.shipped import locate, shipped_directories
 from headwise.errors import ModelError, UsageError
+from headwise.text.languages import base_language
 
 HOW_TO_GET_ONE = "train one (headwise train RECIPE) or bring a model directory along, and name it with --model DIR"
 
@@ -84,11 +85,7 @@ def choose_model(model: str = "", source: str = "", target: str = "") -> Path:
 
 def _same(asked: str, code: str) -> bool:
     """'' asks for any; zh-CN and ZH are zh."""
-    return not asked or _base(asked) == _base(code)
-
-
-def _base(code: str) -> str:
-    return code.replace("_", "-").split("-")[0].lower()
+    return not asked or base_language(asked) == base_language(code)
 
 
 def _describe(name: str, path: Path) -> ShippedModel:

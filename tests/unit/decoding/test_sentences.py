@@ -72,6 +72,17 @@ def test_one_space_between_sentences_comes_and_goes_with_the_language() -> None:
     assert join_sentences(["下雨了。", "我们留下！"], english, "zh") == "下雨了。我们留下！"
 
 
+@pytest.mark.parametrize("code", ["zh_CN", "ZH", "zh-Hans", "ja_JP", "JA"])
+def test_no_space_is_inserted_however_the_code_is_spelt(code: str) -> None:
+    english = split_sentences("It rains. We stay!", "en")
+    assert join_sentences(["下雨了。", "我们留下！"], english, code) == "下雨了。我们留下！"
+
+
+@pytest.mark.parametrize("code", ["de", "de_AT", "DE", "de-CH"])
+def test_rules_of_a_language_hold_however_the_code_is_spelt(code: str) -> None:
+    assert [sentence.text for sentence in split_sentences("Am 3. Mai war es kalt.", code)] == ["Am 3. Mai war es kalt."]
+
+
 def test_text_that_is_too_long_is_cut_at_spaces_and_comes_together_again() -> None:
     text = "one two  three four five six"
     pieces = cut_to_fit(text, len, 10)

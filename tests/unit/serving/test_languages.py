@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwise.serving.languages import by_script, name_of
+from headwise.serving.languages import by_script
 
 
 def test_scripts_tell_languages_apart() -> None:
@@ -19,7 +19,3 @@ def test_nothing_is_guessed_between_languages_of_one_script() -> None:
 def test_the_only_language_needs_no_telling() -> None:
     assert by_script("a dog", ["en"]) == [("en", 100.0)]
     assert by_script("123", ["xx"]) == [("xx", 0.0)]
-
-
-def test_names() -> None:
-    assert (name_of("de"), name_of("zh-CN"), name_of("tlh")) == ("German", "Chinese", "tlh")
