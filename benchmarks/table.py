@@ -1,30 +1,27 @@
-"""The tables of docs/benchmarks.md and of both READMEs, from results that are there; nothing is run.
+"""Writes the tables of docs/benchmarks.md and of both READMEs from the stored results; runs no benchmark.
 
-A page has a place for them between `<!-- table -->` and `<!-- /table -->`; what stands there is replaced.
+A page marks the place with `<!-- table -->` and `<!-- /table -->`; what is between the marks is replaced. The page has
+every row; a README has the rows of `PICKS`, chosen by what a user cares about and not by their outcome.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 START, END = "<!-- table -->", "<!-- /table -->"
-# The order of the page; a result that is not named here comes after these.
+# The order of the page; results that are not named here come last.
 ORDER = (
     "time_to_quality", "training-tiny", "training-base", "language_model", "translation", "generation", "serving",
     "startup", "scaling", "data", "kernels",
 )  # fmt: skip
-HEADS = {
-    "en": ("", "Headwise", "best peer", "ratio (lowest to highest)"),
-    "zh": ("", "Headwise", "最好的同类工具", "倍数(最低到最高)"),
-}
 NOTHING = {
     "en": "Nothing has been measured yet: run `make bench`.",
-    "zh": "还没有测量:运行 `make bench`。",
+    "zh": "还没有测量：请运行 `make bench`。",
 }
 Found = dict[str, Any]
 
@@ -38,7 +35,7 @@ def arranged(results: Sequence[Found]) -> list[Found]:
 
 
 def page(results: Sequence[Found]) -> str:
-    """Every result: a heading, on what and when it was measured, a table with all peers, and who was left out."""
+    """Every result: a heading, machine and date, a table with all peers, and the peers that were left out."""
     if not results:
         return NOTHING["en"]
     return "\n\n".join(_section(found) for found in arranged(results))
@@ -81,7 +78,7 @@ def _ranked(row: Found) -> list[tuple[str, float]]:
 
 
 def ratio(row: Found) -> str:
-    """Above 1 Headwise is better. A loss is said in words as well, so that nobody reads over it."""
+    """The ratio; above 1 Headwise is better. A ratio below 1 is marked in words, so that nobody overlooks it."""
     if row["ratio"] is None:
         return "–"
     value = row["ratio"]
@@ -89,7 +86,7 @@ def ratio(row: Found) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count."""
+    """Three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -98,43 +95,157 @@ def number(value: float) -> str:
 # ---- the READMEs
 
 
+@dataclass(frozen=True)
+class Pick:
+    """A row of the READMEs: where it is found, and what it is called and qualified by in English and Chinese."""
+
+    benchmark: str
+    what: str  # how the row's name begins
+    unit: str  # of several matching rows the last is taken
+    name: tuple[str, str]
+    caveat: tuple[str, str]
+
+
+PICKS = (
+    Pick(
+        "time_to_quality",
+        "time to the BLEU",
+        "minutes",
+        (
+            "minutes of training until the best BLEU of the peer's 28 minutes",
+            "训练到同类工具 28 分钟内最高 BLEU 所需的分钟数",
+        ),
+        (
+            "ours has cosine decay and averaged weights, theirs does not; one run each",
+            "我们用了余弦衰减和权重平均，对方没有；各训练一次",
+        ),
+    ),
+    Pick(
+        "training-tiny",
+        "all peers",
+        "target tokens/s",
+        ("training `tiny`, target tokens per second", "训练 `tiny`，每秒目标词元数"),
+        ("Multi30k; the peer makes its own batches", "Multi30k；对方自行组批"),
+    ),
+    Pick(
+        "training-base",
+        "all peers",
+        "target tokens/s",
+        ("training the paper's `base`, target tokens per second", "训练论文的 `base`，每秒目标词元数"),
+        ("peers with fewer dropouts count too", "dropout 较少的工具也参加比较"),
+    ),
+    Pick(
+        "language_model",
+        "writing, one text, sampled",
+        "tokens/s",
+        ("generating one text by sampling, tokens per second", "采样生成一段文本，每秒词元数"),
+        ("a small model: 4 layers, width 256", "小模型：4 层，宽 256"),
+    ),
+    Pick(
+        "serving",
+        "requests, 16 clients",
+        "requests/s",
+        ("serving 16 clients, requests per second", "服务 16 个客户端，每秒请求数"),
+        (
+            "the peer is a rebuilt server with the same model and one worker per core",
+            "对方是仿照其做法重建的服务器，模型相同，每核一个工作线程",
+        ),
+    ),
+    Pick(
+        "startup",
+        "from the command to a translation",
+        "s",
+        ("from the command to a translation, seconds", "从输入命令到得到译文，秒"),
+        ("ours does not import torch, the peer does", "我们不导入 torch，对方要导入"),
+    ),
+    Pick(
+        "translation",
+        "torch engine, beam 5 batch 64",
+        "sentences/s",
+        ("translating, torch engine, beam 5, sentences per second", "翻译，torch 引擎，束宽 5，每秒句数"),
+        ("the same weights in every tool; batches of 64", "各工具权重相同；每批 64 句"),
+    ),
+    Pick(
+        "translation",
+        "fast engine int8, beam 5 batch 64",
+        "sentences/s",
+        ("translating, fast engine (int8), beam 5, sentences per second", "翻译，快速引擎（int8），束宽 5，每秒句数"),
+        (
+            "the peer starts from ready tokens, ours from text",
+            "对方直接使用切好的词元，我们从文本开始",
+        ),
+    ),
+)
+LANGUAGES = ("en", "zh")
+HEADS = {
+    "en": ("", "Headwise", "best peer", "ratio (lowest–highest)", "note"),
+    "zh": ("", "Headwise", "最好的同类工具", "倍数（最低–最高）", "说明"),
+}
+PEERS = {  # what a README calls a peer whose name in the results is long
+    "LibreTranslate's way, a worker a core": ("LibreTranslate's way", "LibreTranslate 的做法"),
+    "torch.nn.Transformer, own batches": ("torch.nn.Transformer", "torch.nn.Transformer"),
+    "Hugging Face MarianMT, fewer dropouts": ("MarianMT, fewer dropouts", "MarianMT，dropout 较少"),
+    "CTranslate2 alone, int8": ("CTranslate2 alone", "单用 CTranslate2"),
+}
+
+
 def short(results: Sequence[Found], language: str = "en") -> str:
-    """The rows that a result calls its headlines, the best peer only."""
-    rows = [(found, row) for found in arranged(results) for row in found["rows"] if row["headline"]]
-    if not rows:
+    """The rows of `PICKS`, each against the best peer; one table per machine, with the machine below it."""
+    chosen = [(pick, *found) for pick in PICKS if (found := find(results, pick))]
+    if not chosen:
         return NOTHING[language]
-    head = HEADS[language]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for found, row in rows:
-        best = row["best_peer"]
-        peer = "–" if best is None else f"{number(row['peers'][best])} ({best})"
-        spread = (
-            "" if row["spread"] is None or row["rounds"] == 1 else f" ({row['spread'][0]:.2f}–{row['spread'][1]:.2f})"
-        )
-        told = ratio(row) if language == "en" else ratio(row).replace("(behind)", "(落后)")
-        what = f"{found['title']}: {row['what']}, {row['unit']}"
-        lines.append(f"| {what} | {number(row['ours'])} | {peer} | {told}{spread} |")
-    return "\n".join([*lines, "", _made_on(results, language)])
+    processors = list(dict.fromkeys(found["machine"]["cpu"] for _, found, _ in chosen))
+    tables = []
+    for processor in processors:
+        here = [one for one in chosen if one[1]["machine"]["cpu"] == processor]
+        head = HEADS[language]
+        lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        lines += [_short_row(pick, row, language) for pick, _, row in here]
+        tables.append("\n".join([*lines, "", _made_on([found for _, found, _ in here], language)]))
+    return "\n\n".join(tables)
+
+
+def find(results: Sequence[Found], pick: Pick) -> tuple[Found, Found] | None:
+    """The result and the row that a pick names, or None if that has not been measured."""
+    found = [(one, row) for one in results if one["benchmark"] == pick.benchmark for row in one["rows"]]
+    matching = [(one, row) for one, row in found if row["what"].startswith(pick.what) and row["unit"] == pick.unit]
+    return matching[-1] if matching else None
+
+
+def _short_row(pick: Pick, row: Found, language: str) -> str:
+    column, best, peer = LANGUAGES.index(language), row["best_peer"], "–"
+    opening, closing = ("（", "）") if language == "zh" else (" (", ")")
+    if best is not None:
+        name = PEERS.get(best, (best, best))[column]
+        peer = f"{number(row['peers'][best])}{opening}{name}{closing}"
+    told = ratio(row).replace(" (behind)", "，落后" if language == "zh" else ", behind")
+    if row["spread"] is not None and row["rounds"] > 1:
+        told += f"{opening}{row['spread'][0]:.2f}–{row['spread'][1]:.2f}{closing}"
+    return f"| {pick.name[column]} | {number(row['ours'])} | {peer} | {told} | {pick.caveat[column]} |"
 
 
 def _made_on(results: Sequence[Found], language: str) -> str:
-    threads = defaultdict(set)
-    for result in results:
-        threads[result["machine"]["cpu"]].add(result["machine"]["threads"])
-    machines = [f"{cpu}, {' or '.join(map(str, sorted(counts)))} threads" for cpu, counts in threads.items()]
-    peaks = [r["machine"]["matmul_gflops"] for r in results]
-    versions = results[0]["machine"]["versions"]
-    place, peak = "; ".join(machines), " to ".join(f"{value:g}" for value in sorted({min(peaks), max(peaks)})) + " GF/s"
+    machine = results[0]["machine"]
+    dates = sorted({found["date"] for found in results})
+    peaks = sorted({found["machine"]["matmul_gflops"] for found in results})
+    peak = "–".join(dict.fromkeys((f"{peaks[0]:g}", f"{peaks[-1]:g}")))
+    day, torch = "–".join(dict.fromkeys((dates[0], dates[-1]))), machine["versions"].get("torch")
     if language == "zh":
-        return f"*{place};矩阵乘法峰值 {peak};torch {versions.get('torch')}。大于 1 表示 Headwise 更好。*"
-    return f"*{place}; matmul peak {peak}; torch {versions.get('torch')}. Above 1 Headwise is better.*"
+        return (
+            f"*{machine['cpu']}，{machine['cores']} 核；矩阵乘法峰值 {peak} GF/s；torch {torch}；{day}。"
+            "大于 1 表示 Headwise 更好。*"
+        )
+    return (
+        f"*{machine['cpu']}, {machine['cores']} cores; matmul peak {peak} GF/s; torch {torch}; {day}. "
+        "Above 1 Headwise is better.*"
+    )
 
 
 # ---- into the files
 
 
 def fill(file: Path, text: str) -> bool:
-    """Puts the text between the markers; a page that has none stays as it is, and False is given."""
+    """Puts the text between the marks; returns False and changes nothing if the page has no marks."""
     page_text = file.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(START) + r".*?" + re.escape(END), re.DOTALL)
     if not pattern.search(page_text):
@@ -146,7 +257,7 @@ def fill(file: Path, text: str) -> bool:
 
 
 def write_tables(results: Sequence[Found], root: Path = ROOT) -> list[str]:
-    """Fills all three pages; gives the names of those that have no place for a table."""
+    """Fills all three pages; returns the names of those without marks."""
     texts = {
         "docs/benchmarks.md": page(results),
         "README.md": short(results),

@@ -45,20 +45,20 @@ def test_a_figure_that_is_none_is_refused(results: ModuleType, figure: object) -
 @pytest.fixture
 def saved(results: ModuleType, tmp_path: Path) -> list[dict[str, object]]:
     result = results.Result("serving", "Serving", {"clients": 8})
-    result.add("requests", "requests/s", [90, 100], {"Other 1.0": [30, 50], "Third 2.0": [10, 10]}, headline=True)
-    result.add("memory", "MB", 900, {"Other 1.0": 300}, better="lower", headline=True, note="with one model")
+    result.add("requests, 16 clients", "requests/s", [90, 100], {"Other 1.0": [30, 50], "Third 2.0": [10, 10]})
+    result.add("memory", "MB", 900, {"Other 1.0": 300}, better="lower", note="with one model")
     result.add("padding", "%", 3.7, better="lower")
     result.leave_out("Gone 3.0", "could not be installed (no such package)")
     result.save(tmp_path / "results" / "serving.json")
-    second = results.Result("kernels", "Kernels", threads=1)
-    second.add("dropout", "ms", [1.0], {"PyTorch": [2.0]}, better="lower")
-    second.save(tmp_path / "results" / "kernels.json")
+    second = results.Result("startup", "Start-up", threads=1)
+    second.add("from the command to a translation", "s", [2.0], {"Quick": [1.0]}, better="lower")
+    second.save(tmp_path / "results" / "startup.json")
     found: list[dict[str, object]] = results.load_results(tmp_path / "results")
     return found
 
 
 def test_a_saved_result_says_where_and_with_what_it_was_measured(saved: list[dict[str, object]]) -> None:
-    machine = saved[1]["machine"]
+    machine = saved[0]["machine"]
     assert isinstance(machine, dict)
     assert machine["matmul_gflops"] == 123.4
     assert machine["versions"]["torch"]
@@ -70,9 +70,9 @@ def test_the_page_has_every_row_every_peer_and_who_was_left_out(
     table: ModuleType, saved: list[dict[str, object]]
 ) -> None:
     page = table.page(saved)
-    assert page.index("## Serving") < page.index("## Kernels")
+    assert page.index("## Serving") < page.index("## Start-up")
     assert (
-        "| requests, requests/s | 95.0 | Other 1.0 **40.0**, Third 2.0 10.0 | 2.50 | 2.00 to 3.00 | 2 |"
+        "| requests, 16 clients, requests/s | 95.0 | Other 1.0 **40.0**, Third 2.0 10.0 | 2.50 | 2.00 to 3.00 | 2 |"
     ) in page.splitlines()
     assert "| memory, MB (with one model) | 900 | Other 1.0 **300** | 0.33 (behind) |" in page
     assert "| padding, % | 3.70 | – | – | – | 1 |" in page
@@ -81,7 +81,7 @@ def test_the_page_has_every_row_every_peer_and_who_was_left_out(
     assert "clients 8" in page
 
 
-def test_the_readmes_get_the_headlines_with_losses_and_all_pages_keep_their_other_text(
+def test_the_readmes_get_the_chosen_rows_with_losses_and_all_pages_keep_their_other_text(
     table: ModuleType, saved: list[dict[str, object]], tmp_path: Path
 ) -> None:
     (tmp_path / "docs").mkdir()
@@ -93,13 +93,33 @@ def test_the_readmes_get_the_headlines_with_losses_and_all_pages_keep_their_othe
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert readme.startswith("before\n\n<!-- table -->\n\n|  | Headwise | best peer |")
     assert readme.endswith("<!-- /table -->\n\nafter\n")
-    assert "| Serving: requests, requests/s | 95.0 | 40.0 (Other 1.0) | 2.50 (2.00–3.00) |" in readme
-    assert "| Serving: memory, MB | 900 | 300 (Other 1.0) | 0.33 (behind) |" in readme
-    assert "dropout" not in readme
+    assert "requests per second | 95.0 | 40.0 (Other 1.0) | 2.50 (2.00–3.00) | the peer is" in readme
+    assert "seconds | 2.00 | 1.00 (Quick) | 0.50, behind | ours does not" in readme
+    assert "memory" not in readme
     assert "old" not in readme
-    assert "落后" in table.short(saved, "zh")
+    assert "0.50，落后" in table.short(saved, "zh")
     table.write_tables(saved, tmp_path)
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == readme
+
+
+def test_a_readme_has_one_table_per_machine(table: ModuleType, saved: list[dict[str, object]]) -> None:
+    assert table.short(saved).count("| Headwise |") == 1
+    machine = saved[0]["machine"]
+    assert isinstance(machine, dict)
+    elsewhere = [{**saved[0], "machine": {**machine, "cpu": "Another CPU"}}, saved[1]]
+    assert table.short(elsewhere).count("| Headwise |") == 2
+    assert "*Another CPU, " in table.short(elsewhere)
+
+
+def test_the_readmes_of_this_project_have_six_to_eight_rows_of_its_results(
+    table: ModuleType, results: ModuleType
+) -> None:
+    measured = results.load_results()
+    assert 6 <= len(table.PICKS) <= 8
+    assert [pick.what for pick in table.PICKS if table.find(measured, pick) is None] == []
+    for name, language in (("README.md", "en"), ("README.zh-CN.md", "zh")):
+        readme = (ROOT / name).read_text(encoding="utf-8")
+        assert table.short(measured, language) in readme, "run: .venv/bin/python -m benchmarks table"
 
 
 def test_the_page_of_this_project_is_made_from_its_results(table: ModuleType, results: ModuleType) -> None:
