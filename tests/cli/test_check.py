@@ -41,7 +41,7 @@ def test_text_cannot_act_on_the_terminal_or_on_the_layout(corpus: Path) -> None:
     assert "\x1b" not in output
 
 
-def test_a_spoiled_corpus_exits_with_one_and_names_the_counts(corpus: Path) -> None:
+def test_an_unusable_corpus_exits_with_one_and_names_the_counts(corpus: Path) -> None:
     (corpus / "short.de").write_text("ein Hund\nzwei Katzen\n")
     code, output = run("--source", "train.en", "--target", "short.de")
     assert code == 1
@@ -57,7 +57,7 @@ def test_json_is_for_programs(corpus: Path) -> None:
     assert report["sides"][0]["words"] == 7
     assert report["findings"][0]["name"] == "control"
     assert report["findings"][0]["examples"][0]["line"] == 3
-    assert report["spoiled"] is False
+    assert report["unusable"] is False
 
 
 def test_several_files_and_held_out_text_are_given_by_options(corpus: Path) -> None:

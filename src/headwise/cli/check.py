@@ -55,8 +55,8 @@ def check(
 ) -> None:
     """Check text before training: what is in it, and what is wrong with it, by line.
 
-    Exits with 1 where training would be spoiled: sides of different length or shifted, broken encoding, held-out text
-    that stands in the training text.
+    Exits with 1 if the data cannot be trained on: sides of different length or shifted, broken encoding, held-out text
+    that occurs in the training text.
 
     Examples:
 
@@ -84,7 +84,7 @@ def check(
         print(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
     else:
         print_report(report)
-    raise typer.Exit(1 if report.spoiled else 0)
+    raise typer.Exit(1 if report.unusable else 0)
 
 
 def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
@@ -143,7 +143,7 @@ def print_report(report: Report) -> None:
     unit = "pairs" if report.parallel else "lines"
     dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
     console.print(f"\n{report.counts.lines:,} {unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}")
-    verdict = ("training would be spoiled", "bold red") if report.spoiled else ("good to train on", "green")
+    verdict = ("this data cannot be trained on", "bold red") if report.unusable else ("good to train on", "green")
     console.print(f"verdict: {verdict[0]}", style=verdict[1])
 
 

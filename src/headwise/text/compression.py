@@ -1,7 +1,7 @@
-"""Bytes of a file, whatever it is packed with: gzip, xz and zstd are recognised by content, not by name.
+"""Decompresses files: gzip, xz and zstd are recognised by content, not by name.
 
-Every decoder here bounds what one step may produce, so that a small file that unpacks to gigabytes (or to one huge
-line) never takes more memory than a few blocks.
+Every decoder here bounds the output of one step, so a small file that decompresses to gigabytes (or to one huge line)
+never takes more memory than a few blocks.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ BLOCK_BYTES = 1 << 20
 MAX_BLOCK_BYTES = 2 * BLOCK_BYTES
 MAGIC = {"gzip": b"\x1f\x8b\x08", "xz": b"\xfd7zXZ\x00", "zstd": b"\x28\xb5\x2f\xfd"}
 SUFFIX = {"gzip": ".gz", "xz": ".xz", "zstd": ".zst"}
-# One zstd block of 4 bytes can stand for 128 KB and the library cannot bound its output: feed it small pieces.
+# A zstd block of 4 bytes can expand to 128 KB, and the library cannot bound its output: feed it small pieces.
 ZSTD_STEP_BYTES = 2048
 
 
 class StreamDamagedError(Exception):
-    """A compressed stream ends early or cannot be unpacked; the reader adds the file and the line."""
+    """A compressed stream ends early or cannot be decompressed; the caller adds the file and the line."""
 
 
 def recognise(head: bytes, name: str) -> str | None:
-    """The compression that `head`, a file's first bytes, shows; None for plain bytes."""
+    """Returns the compression format that `head`, the first bytes of a file, indicates; None for plain bytes."""
     for kind, magic in MAGIC.items():
         if head.startswith(magic):
             return kind
-        # A file cut within its magic bytes. "(" alone is plain text unless the name says zstd.
+        # The file may end within its magic bytes. "(" alone is plain text unless the name says zstd.
         if 0 < len(head) < len(magic) and magic.startswith(head) and (kind != "zstd" or name.endswith(SUFFIX[kind])):
             return kind
     return None
 
 
 def unpacked_blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """The unpacked content in blocks of about BLOCK_BYTES, and never more than MAX_BLOCK_BYTES."""
+    """Yields the decompressed content in blocks of about BLOCK_BYTES, never more than MAX_BLOCK_BYTES."""
     head = stream.read(BLOCK_BYTES)
     kind = recognise(head, name)
     packed = _chunks(head, stream)
@@ -49,7 +49,7 @@ def _chunks(head: bytes, stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small pieces to whole blocks; what came before damage is handed out before the damage is raised."""
+    """Joins small pieces into whole blocks; yields everything before the damage, if any, and only then raises it."""
     parts: list[bytes] = []
     size = 0
     damage: StreamDamagedError | None = None
@@ -71,7 +71,7 @@ def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _unpack(chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
-    """All members (gzip), streams (xz) or frames (zstd) of a file, one after the other."""
+    """Decompresses all members (gzip), streams (xz) or frames (zstd) of a file, one after another."""
     start, feed = _DECODERS[kind]
     decoder = start()
     try:
@@ -86,10 +86,10 @@ def _unpack(chunks: Iterator[bytes], kind: str) -> Iterator[bytes]:
     except (zlib.error, lzma.LZMAError) as error:
         raise StreamDamagedError(f"the {kind} data is damaged ({error})") from error
     if not decoder.eof:
-        raise StreamDamagedError(f"the {kind} data ends early (a copy or download that was cut)")
+        raise StreamDamagedError(f"the {kind} data ends early (an incomplete copy or download)")
 
 
-Feed = Generator[bytes, None, bytes]  # yields unpacked pieces, returns what is left of the chunk
+Feed = Generator[bytes, None, bytes]  # yields decompressed pieces, returns the rest of the chunk
 
 
 def _feed_gzip(decoder: Any, chunk: bytes) -> Feed:

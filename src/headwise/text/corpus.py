@@ -1,7 +1,7 @@
-"""Readers of a corpus: aligned pairs for translation, or one text for a language model.
+"""Reads a corpus: aligned pairs for translation, or plain text for a language model.
 
-Everything streams. The batch readers are the fast way (lists of a few thousand texts, whose line numbers are
-consecutive); `read_lines` and `read_pairs` hand out the same one by one, with its place.
+Everything streams. The batch readers are the fast way (lists of a few thousand texts with consecutive line numbers);
+`read_lines` and `read_pairs` yield the same texts one at a time, each with its file and line.
 
     files = expand_paths(["train.*.gz"], base=recipe_folder)
     for batch in read_pair_batches(source_files, target_files): ...
@@ -22,9 +22,9 @@ from headwise.text.lines import (
     STANDARD_INPUT,
     OnBad,
     check_file,
+    display_name,
     line_blocks,
-    raise_or_tell,
-    shown_name,
+    raise_or_report,
 )
 
 __all__ = [
@@ -63,7 +63,7 @@ class Line:
 class Pair:
     source: str
     target: str
-    file: str  # place of the source line
+    file: str  # of the source line
     line: int  # from 1
 
 
@@ -88,9 +88,9 @@ class PairBatch:
 
 
 def expand_paths(paths: PathsLike, base: Path | None = None) -> list[str]:
-    """Files that paths and globs name, relative to `base`, each glob's in sorted order; '-' stays as it is."""
+    """Lists the files that paths and globs match, relative to `base`; sorts each glob's matches, keeps '-' as it is."""
     files: list[str] = []
-    for path in _listed(paths):
+    for path in _as_list(paths):
         if path == STANDARD_INPUT:
             files.append(path)
             continue
@@ -102,18 +102,18 @@ def expand_paths(paths: PathsLike, base: Path | None = None) -> list[str]:
         found = sorted(file for file in glob.glob(str(place), recursive=True) if not Path(file).is_dir())
         if not found:
             raise DataError(
-                "the pattern matches no file; check it (relative to the recipe, if it is in one)", file=place
+                "the pattern matches no file; check it (in a recipe it is relative to the recipe)", file=place
             )
         files.extend(found)
     return files
 
 
 def fingerprint(paths: PathsLike) -> str:
-    """SHA-256 over the content of the files, in their order; a file's name and place do not matter."""
+    """Computes a SHA-256 over the contents of the files in order; their names and folders do not matter."""
     total = hashlib.sha256()
-    for file in _listed(paths):
+    for file in _as_list(paths):
         if file == STANDARD_INPUT:
-            raise UsageError("standard input can be read only once: save it to a file and name the file")
+            raise UsageError("standard input can be read only once: save it to a file and give that file")
         check_file(file)
         with open(file, "rb") as stream:
             total.update(hashlib.file_digest(stream, "sha256").digest())
@@ -121,6 +121,7 @@ def fingerprint(paths: PathsLike) -> str:
 
 
 def read_lines(paths: PathsLike, *, format: str = "auto", field: str | None = None) -> Iterator[Line]:
+    """Yields the texts of `read_line_batches` one at a time."""
     for batch in read_line_batches(paths, format=format, field=field):
         for number, text in enumerate(batch.texts, start=batch.first):
             yield Line(text, batch.file, number)
@@ -129,6 +130,7 @@ def read_lines(paths: PathsLike, *, format: str = "auto", field: str | None = No
 def read_pairs(
     source: PathsLike, target: PathsLike = (), *, format: str = "auto", fields: Sequence[str] = ()
 ) -> Iterator[Pair]:
+    """Yields the pairs of `read_pair_batches` one at a time."""
     for batch in read_pair_batches(source, target, format=format, fields=fields):
         for line, (left, right) in enumerate(zip(batch.sources, batch.targets, strict=True), start=batch.first):
             yield Pair(left, right, batch.file, line)
@@ -137,16 +139,16 @@ def read_pairs(
 def read_line_batches(
     paths: PathsLike, *, format: str = "auto", field: str | None = None, on_bad: OnBad | None = None
 ) -> Iterator[LineBatch]:
-    """One text: lines, or one field of each TSV row or JSONL record."""
-    files = _listed(paths)
-    _one_standard_input(files)
+    """Reads plain text: every line, or one field of each TSV row or JSONL record."""
+    files = _as_list(paths)
+    _check_standard_input(files)
     for file in files:
         kind = _format_of(file, format)
         parse = None if kind == "text" else _field_parser(kind, [] if field is None else [field], 1)
         for first, texts in line_blocks(file, on_bad):
             if parse is not None:
-                texts = [row[0] for row in _parsed(texts, parse, shown_name(file), first, on_bad)]
-            yield LineBatch(texts, shown_name(file), first)
+                texts = [row[0] for row in _parse_lines(texts, parse, display_name(file), first, on_bad)]
+            yield LineBatch(texts, display_name(file), first)
 
 
 def read_pair_batches(
@@ -157,9 +159,9 @@ def read_pair_batches(
     fields: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[PairBatch]:
-    """Pairs from two aligned text files at a time, or from TSV or JSONL files that hold both sides (`target` empty)."""
-    sources, targets = _listed(source), _listed(target)
-    _one_standard_input(sources + targets)
+    """Reads pairs from aligned text files, or from TSV or JSONL files that hold both sides (`target` empty)."""
+    sources, targets = _as_list(source), _as_list(target)
+    _check_standard_input(sources + targets)
     for file in [] if targets else sources:
         yield from _pairs_of_one_file(file, _format_of(file, format), fields, on_bad)
     if targets:
@@ -169,17 +171,17 @@ def read_pair_batches(
         for left, right in zip(sources, targets, strict=True):
             for file in (left, right):
                 if (kind := _format_of(file, format)) != "text":
-                    raise DataError(f"{kind} holds both sides in one file; leave the target out", file=shown_name(file))
+                    raise DataError(f"{kind} holds both sides in one file; give no target", file=display_name(file))
             yield from _pairs_of_two_files(left, right, on_bad)
 
 
 def _pairs_of_one_file(file: str, kind: str, fields: Sequence[str], on_bad: OnBad | None) -> Iterator[PairBatch]:
-    name = shown_name(file)
+    name = display_name(file)
     if kind == "text":
-        raise DataError("the target side is missing; name it, or say that the file is tsv or jsonl", file=name)
+        raise DataError("the target side is missing; give it, or set the format to tsv or jsonl", file=name)
     parse = _field_parser(kind, fields, 2)
     for first, lines in line_blocks(file, on_bad):
-        rows = _parsed(lines, parse, name, first, on_bad)
+        rows = _parse_lines(lines, parse, name, first, on_bad)
         yield PairBatch([row[0] for row in rows], [row[1] for row in rows], name, name, first)
 
 
@@ -189,13 +191,13 @@ def _pairs_of_two_files(source: str, target: str, on_bad: OnBad | None) -> Itera
     right: list[str] = []
     first = 1
     while True:
-        # An empty list stands for a side that has ended: a block is never empty.
+        # An empty list means that the side has ended: a block is never empty.
         left = left or next(left_blocks, (0, []))[1]
         right = right or next(right_blocks, (0, []))[1]
         count = min(len(left), len(right))
         if not count:
             break
-        yield PairBatch(left[:count], right[:count], shown_name(source), shown_name(target), first)
+        yield PairBatch(left[:count], right[:count], display_name(source), display_name(target), first)
         left, right, first = left[count:], right[count:], first + count
     if left or right:
         counts = [
@@ -203,22 +205,22 @@ def _pairs_of_two_files(source: str, target: str, on_bad: OnBad | None) -> Itera
             for rest, blocks in ((left, left_blocks), (right, right_blocks))
         ]
         problem = (
-            f"{counts[0]:,} lines, but {shown_name(target)} has {counts[1]:,}: line {first} has no partner; "
-            "parallel text needs one target line for each source line"
+            f"{counts[0]:,} lines, but {display_name(target)} has {counts[1]:,}: line {first} has no counterpart; "
+            "parallel text needs one target line per source line"
         )
-        raise_or_tell(on_bad, "line-counts", DataError(problem, file=shown_name(source)))
+        raise_or_report(on_bad, "line-counts", DataError(problem, file=display_name(source)))
 
 
-Parse = Callable[[str], tuple[str, ...]]  # raises ValueError with what is wrong
+Parse = Callable[[str], tuple[str, ...]]  # raises ValueError; the message says what is wrong
 
 
-def _parsed(lines: list[str], parse: Parse, name: str, first: int, on_bad: OnBad | None) -> list[tuple[str, ...]]:
+def _parse_lines(lines: list[str], parse: Parse, name: str, first: int, on_bad: OnBad | None) -> list[tuple[str, ...]]:
     rows = []
     for number, line in enumerate(lines, start=first):
         try:
             rows.append(parse(line))
         except ValueError as error:
-            raise_or_tell(on_bad, "format", DataError(str(error), file=name, line=number))
+            raise_or_report(on_bad, "format", DataError(str(error), file=name, line=number))
             rows.append(("", ""))
     return rows
 
@@ -230,14 +232,14 @@ def _field_parser(kind: str, fields: Sequence[str], count: int) -> Parse:
     if kind == "jsonl":
         return lambda line: _json_fields(line, names)
     if not all(name.isdecimal() and int(name) >= 1 for name in names):
-        raise UsageError(f"tsv columns are numbers from 1, not {', '.join(names)}")
+        raise UsageError(f"tsv columns are numbers, counted from 1, not {', '.join(names)}")
     columns = [int(name) - 1 for name in names]
 
     def parse_row(line: str) -> tuple[str, ...]:
         cells = line.split("\t")
         if len(cells) <= max(columns):
             raise ValueError(
-                f"{len(cells)} columns, but column {max(columns) + 1} is wanted; mend the row or set fields"
+                f"{len(cells)} columns, but column {max(columns) + 1} is needed; fix the row or set fields"
             )
         return tuple(cells[column] for column in columns)
 
@@ -248,19 +250,19 @@ def _json_fields(line: str, names: tuple[str, ...]) -> tuple[str, ...]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON ({error}); each line is one JSON object") from error
+        raise ValueError(f"not JSON ({error}); each line must be one JSON object") from error
     texts = []
     for name in names:
         value = record.get(name) if isinstance(record, dict) else None
         if value is None:
-            # A dot goes into an object: translation.en
+            # A dot descends into nested objects: translation.en
             value = record
             for key in name.split("."):
                 value = value.get(key) if isinstance(value, dict) else None
         if not isinstance(value, str):
-            raise ValueError(f"no text in field {name!r}; mend the record or set fields to the right names")
+            raise ValueError(f"no text in field {name!r}; fix the record or set fields to the right names")
         if "\\u" in line and any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError(f"half a surrogate pair in field {name!r}, which is no character; mend the record")
+            raise ValueError(f"half a surrogate pair in field {name!r}, which is not valid Unicode; fix the record")
         texts.append(value)
     return tuple(texts)
 
@@ -274,10 +276,10 @@ def _format_of(file: str, format: str) -> str:
     return FORMAT_OF_SUFFIX.get(Path(name).suffix, "text")
 
 
-def _listed(paths: PathsLike) -> list[str]:
+def _as_list(paths: PathsLike) -> list[str]:
     return [str(paths)] if isinstance(paths, str | Path) else [str(path) for path in paths]
 
 
-def _one_standard_input(files: list[str]) -> None:
+def _check_standard_input(files: list[str]) -> None:
     if files.count(STANDARD_INPUT) > 1:
         raise UsageError("standard input ('-') can be read only once: save the other side to a file")

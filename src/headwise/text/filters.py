@@ -1,8 +1,8 @@
-"""What is dropped before training, by name: each reason is a setting of `data.filters` in the recipe.
+"""Filters that drop lines before training; each reason is a setting of `data.filters` in the recipe.
 
 A pair is dropped for the first reason that applies, in the order of REASONS, so that
 
-    lines in = lines kept + lines dropped, summed over the reasons
+    lines read = lines kept + lines dropped, summed over the reasons
 
 holds exactly (`FilterCounts`).
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from headwise.config.schema import Filters
-from headwise.text.hash_set import Seen
+from headwise.text.hash_set import HashSet
 from headwise.text.scripts import in_wrong_script, length, scripts_of
 
 REASONS = ("empty", "max_characters", "control", "max_ratio", "copies", "script", "duplicates")
@@ -29,7 +29,7 @@ LineFilter = Callable[[str], str | None]
 
 @dataclass
 class FilterCounts:
-    """How many lines (or pairs) came in, were kept, and were dropped for which reason."""
+    """Counts lines (or pairs) kept, and dropped by reason."""
 
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
@@ -52,7 +52,10 @@ class FilterCounts:
 
 
 def pair_filter(filters: Filters, languages: Sequence[str] = ()) -> PairFilter:
-    """A function of (source, target): the reason to drop the pair, or None. It remembers pairs for `duplicates`."""
+    """Builds a function of (source, target) that returns the reason to drop the pair, or None.
+
+    The function remembers the pairs it has seen, for `duplicates`.
+    """
     faults = [(name, fault) for name, fault in pair_faults(filters, languages).items() if is_on(filters, name)]
 
     def reason(source: str, target: str) -> str | None:
@@ -65,9 +68,9 @@ def pair_filter(filters: Filters, languages: Sequence[str] = ()) -> PairFilter:
 
 
 def line_filter(filters: Filters, languages: Sequence[str] = ()) -> LineFilter:
-    """A function of one line of a language model's text: the reason to drop it, or None.
+    """Builds a function of one line of a language model's text that returns the reason to drop it, or None.
 
-    Empty lines (they part paragraphs) and long ones (training cuts text into blocks anyhow) are text here: `empty` and
+    Empty lines (they separate paragraphs) and long ones (training cuts text into blocks anyway) are kept: `empty` and
     `max_characters` do not apply.
     """
     faults = [(name, fault) for name, fault in line_faults(languages).items() if is_on(filters, name)]
@@ -86,17 +89,17 @@ def is_on(filters: Filters, name: str) -> bool:
 
 
 def has_control(text: str) -> bool:
-    # isprintable is several times as fast as the search, and true for nearly all lines.
+    # isprintable is several times faster than the search, and true for nearly all lines.
     return not text.isprintable() and CONTROL.search(text) is not None
 
 
-def is_extreme(source: str, target: str, max_ratio: float) -> bool:
-    """Whether one side has `max_ratio` times the tokens of the other, as `scripts.length` estimates them.
+def exceeds_ratio(source: str, target: str, max_ratio: float) -> bool:
+    """Tells whether one side has at least `max_ratio` times the tokens of the other, as `scripts.length` estimates.
 
-    Tokens are estimated because filters run before a tokenizer exists. Less than two tokens count as two: 'No.' may
+    Tokens are estimated because filters run before a tokenizer exists. Fewer than two tokens count as two: 'No.' may
     well be a whole sentence in another language.
     """
-    # No weighting can make this much of the plain lengths: nearly all pairs are settled here.
+    # A character weighs 2 or 5, so for nearly all pairs the plain lengths already rule out such a ratio.
     shorter, longer = sorted((len(source), len(target)))
     if 5 * longer < max_ratio * max(20, 2 * shorter):
         return False
@@ -105,15 +108,15 @@ def is_extreme(source: str, target: str, max_ratio: float) -> bool:
 
 
 def pair_faults(filters: Filters, languages: Sequence[str] = ()) -> dict[str, Fault]:
-    """All that can be wrong with a pair, in the order of REASONS, whether its filter is on or not."""
+    """Returns the check behind each reason, in the order of REASONS, whether its filter is on or not."""
     most, ratio = filters.max_characters, filters.max_ratio
     source_scripts, target_scripts = (scripts_of(code) for code in (*languages, "", "")[:2])
-    seen = Seen()
+    seen = HashSet()
     return {
         "empty": lambda source, target: not source or not target or source.isspace() or target.isspace(),
         "max_characters": lambda source, target: len(source) > most or len(target) > most,
         "control": lambda source, target: has_control(source) or has_control(target),
-        "max_ratio": lambda source, target: is_extreme(source, target, ratio),
+        "max_ratio": lambda source, target: exceeds_ratio(source, target, ratio),
         "copies": lambda source, target: source.strip() == target.strip(),
         "script": lambda source, target: (
             in_wrong_script(source, source_scripts) or in_wrong_script(target, target_scripts)
@@ -123,9 +126,9 @@ def pair_faults(filters: Filters, languages: Sequence[str] = ()) -> dict[str, Fa
 
 
 def line_faults(languages: Sequence[str] = ()) -> dict[str, Callable[[str], bool]]:
-    """All that can be wrong with a line of a language model's text."""
+    """Returns the checks for a line of a language model's text."""
     scripts = scripts_of(languages[0]) if languages else ()
-    seen = Seen()
+    seen = HashSet()
     return {
         "control": has_control,
         "script": lambda text: in_wrong_script(text, scripts),

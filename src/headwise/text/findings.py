@@ -1,4 +1,4 @@
-"""What a check of a corpus found: values only, to be printed, stored, or acted upon."""
+"""The findings of a corpus check, as values to print, store or act on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 MAX_EXAMPLES = 5
 EXCERPT = 80
-# Lower ends of the bars of the histogram, in words.
-BARS = (0, 1, 6, 11, 21, 41, 81, 161, 321)
+# Lower bounds of the histogram's bins, in words per line.
+BINS = (0, 1, 6, 11, 21, 41, 81, 161, 321)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Example:
 
 @dataclass(slots=True)
 class Finding:
-    """One kind of fault. An error means that training would be spoiled; a note that it is taken care of."""
+    """One kind of fault. An error means that the data cannot be trained on; a note needs no action."""
 
     name: str
     severity: Severity
@@ -40,20 +40,20 @@ class Finding:
     examples: list[Example] = field(default_factory=list)
 
     def line(self) -> str:
-        """The finding in one line, with the first place."""
+        """Formats the finding as one line, with the first place where it occurs."""
         where = f" (first: {self.examples[0].place})" if self.examples else ""
         return f"{self.severity}: {self.message}{where}; {self.remedy}"
 
 
 @dataclass(slots=True)
 class Side:
-    """One side of the corpus; words are those between spaces, and each Chinese or Japanese character is one."""
+    """Counts of one side of the corpus. Each Chinese or Japanese character counts as a word."""
 
     name: str
     files: tuple[str, ...]
     lines: int = 0
     characters: int = 0
-    word_counts: Counter[int] = field(default_factory=Counter)  # words in a line → number of lines
+    word_counts: Counter[int] = field(default_factory=Counter)  # words per line → number of lines
 
     @property
     def words(self) -> int:
@@ -64,7 +64,7 @@ class Side:
         return max(self.word_counts, default=0)
 
     def quantile(self, share: float) -> int:
-        """Words of the line below which `share` of the lines are."""
+        """Returns the number of words that `share` of the lines do not exceed."""
         left = share * self.lines
         for words in sorted(self.word_counts):
             left -= self.word_counts[words]
@@ -73,13 +73,14 @@ class Side:
         return self.longest
 
     def histogram(self) -> list[tuple[str, int]]:
-        bars = []
-        for low, high in zip(BARS, (*BARS[1:], sys.maxsize), strict=True):
-            label = f"{low}+" if low == BARS[-1] else str(low) if high == low + 1 else f"{low}-{high - 1}"
-            bars.append((label, sum(lines for words, lines in self.word_counts.items() if low <= words < high)))
-        while len(bars) > 1 and not bars[-1][1]:
-            bars.pop()
-        return bars
+        """Counts lines by their number of words, as (label, lines)."""
+        bins = []
+        for low, high in zip(BINS, (*BINS[1:], sys.maxsize), strict=True):
+            label = f"{low}+" if low == BINS[-1] else str(low) if high == low + 1 else f"{low}-{high - 1}"
+            bins.append((label, sum(lines for words, lines in self.word_counts.items() if low <= words < high)))
+        while len(bins) > 1 and not bins[-1][1]:
+            bins.pop()
+        return bins
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -96,6 +97,8 @@ class Side:
 
 @dataclass(slots=True)
 class Report:
+    """The result of a corpus check."""
+
     sides: list[Side]
     counts: FilterCounts  # of pairs, or of lines for a language model
     findings: list[Finding]
@@ -103,7 +106,8 @@ class Report:
     held_out: dict[str, int] = field(default_factory=dict)  # lines of validation and test
 
     @property
-    def spoiled(self) -> bool:
+    def unusable(self) -> bool:
+        """Whether the data cannot be trained on."""
         return any(finding.severity == "error" for finding in self.findings)
 
     @property
@@ -114,7 +118,7 @@ class Report:
         return next((finding for finding in self.findings if finding.name == name), None)
 
     def summary_lines(self) -> list[str]:
-        """The short form: what there is, and one line for each error and warning."""
+        """Formats the short form: the totals, then one line per error or warning."""
         words = " + ".join(f"{side.words:,}" for side in self.sides)
         unit = "pairs" if self.parallel else "lines"
         dropped = ", ".join(f"{name} {count:,}" for name, count in self.counts.dropped.items())
@@ -125,9 +129,9 @@ class Report:
         return lines + [finding.line() for finding in self.findings if finding.severity != "note"]
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs: JSON types only, lasting names."""
+        """Converts the report to JSON types, for programs; the names are stable."""
         return {
-            "spoiled": self.spoiled,
+            "unusable": self.unusable,
             "sides": [side.as_dict() for side in self.sides],
             "lines": {"in": self.counts.lines, "kept": self.counts.kept, "dropped": dict(self.counts.dropped)},
             "length_correlation": self.correlation,

@@ -1,8 +1,8 @@
-"""Lines of one file, decoded in big blocks: what a line is, and what is wrong with one.
+"""Reads the lines of one file in large blocks, and reports lines that cannot be read.
 
-A line ends at LF, and a CR before it goes with it. Nothing else ends a line: a lone CR, U+0085 and U+2028 are
-characters within it. The end of the file ends the last line as LF does, so a trailing line feed does not begin an empty
-one. A byte-order mark at the start is not text. Every other byte is kept.
+A line ends at LF; a CR directly before it belongs to the line ending. Nothing else ends a line: a lone CR, U+0085 and
+U+2028 are ordinary characters. The end of the file ends the last line just as LF does, so a trailing line feed does not
+begin an empty line. A byte-order mark at the start is not text. Every other byte is kept.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 10_000_000
 STANDARD_INPUT = "-"
-# Of a line that is too long, or that cannot be decoded, a report shows only this much.
+# How much of an overlong line is kept.
 SHOWN_BYTES = 1000
 
-# Told of each problem (its kind and the error that names the place) instead of having it raised. Reading goes on: a bad
-# line is handed out mended, so that line numbers stay right.
+# Called with each problem (its kind, and an error that names file and line) instead of raising it. Reading goes on: a
+# bad line is yielded in a repaired form, so that line numbers stay right.
 OnBad = Callable[[str, DataError], None]
 
 
-def raise_or_tell(on_bad: OnBad | None, kind: str, error: DataError) -> None:
+def raise_or_report(on_bad: OnBad | None, kind: str, error: DataError) -> None:
     if on_bad is None:
         raise error
     on_bad(kind, error)
 
 
-def shown_name(file: str) -> str:
+def display_name(file: str) -> str:
     return "standard input" if file == STANDARD_INPUT else file
 
 
 def line_blocks(file: str, on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yields (number of the first line, lines) for a few thousand lines at a time."""
     with _opened(file) as stream:
-        yield from _LineReader(shown_name(file), on_bad).blocks(unpacked_blocks(stream, file))
+        yield from _LineReader(display_name(file), on_bad).blocks(unpacked_blocks(stream, file))
 
 
 def arriving_lines(on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]]]:
-    """`line_blocks` of standard input, plain text, each as soon as its lines are there: to answer line by line."""
+    """Yields the same for standard input (plain text), each block as soon as it arrives, to answer line by line."""
     stream = cast("BufferedReader", sys.stdin.buffer)
     blocks = iter(lambda: stream.read1(BLOCK_BYTES), b"")
-    return _LineReader(shown_name(STANDARD_INPUT), on_bad).blocks(blocks)
+    return _LineReader(display_name(STANDARD_INPUT), on_bad).blocks(blocks)
 
 
 def _opened(file: str) -> AbstractContextManager[BinaryIO]:
@@ -63,7 +63,7 @@ def _opened(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def check_file(file: str | Path) -> None:
-    """Refuses what cannot be read before anything is started."""
+    """Refuses a path that cannot be read, before any work begins."""
     if Path(file).is_dir():
         raise DataError(f"is a directory; name its files, for example {str(file).rstrip('/')}/*.gz", file=file)
     if not Path(file).exists():
@@ -71,12 +71,14 @@ def check_file(file: str | Path) -> None:
 
 
 class _LineReader:
+    """Splits blocks of bytes into lines, decodes them, and reports problems by line."""
+
     def __init__(self, name: str, on_bad: OnBad | None) -> None:
         self.name, self.on_bad = name, on_bad
-        self.number = 1  # of the next line to hand out
+        self.number = 1  # of the next line
         self.pending: list[bytes] = []  # the beginning of a line whose end is not read yet
         self.pending_bytes = 0
-        self.skipping = False  # within a line that is too long
+        self.skipping = False  # inside an overlong line
 
     def blocks(self, raw_blocks: Iterator[bytes]) -> Iterator[tuple[int, list[str]]]:
         empty = True
@@ -91,17 +93,17 @@ class _LineReader:
                 if whole is not None:
                     yield self._decoded(whole)
         except StreamDamagedError as damage:
-            # The line in which the stream broke is not whole: it is not handed out.
-            problem = f"{damage}; the {self.number - 1} lines before are whole: fetch or pack the file again"
-            self._tell("damaged", problem, self.number)
+            # The line in which the stream broke off is incomplete: it is not yielded.
+            problem = f"{damage}; the {self.number - 1} lines before it are intact: download or compress the file again"
+            self._report("damaged", problem, self.number)
             return
         if self.pending:
             yield self._decoded(b"".join(self.pending))
         if self.number == 1:
-            self._tell("empty-file", "the file is empty; name a file with at least one line", None)
+            self._report("empty-file", "the file is empty; give a file with at least one line", None)
 
     def _whole_lines(self, block: bytes) -> bytes | None:
-        """The bytes up to the last line feed of what is read so far, without that line feed; None if there is none."""
+        """Returns everything read so far up to, but without, the last line feed; None if there is no line feed yet."""
         # A block is shorter than MAX_LINE_BYTES, so only its first line can be too long.
         first, last = block.find(b"\n"), block.rfind(b"\n")
         head = len(block) if first < 0 else first
@@ -128,12 +130,12 @@ class _LineReader:
 
     def _begin_skipping(self, block: bytes) -> None:
         problem = (
-            f"the line is longer than {MAX_LINE_BYTES:,} bytes; one sentence or paragraph a line is expected: "
+            f"the line is longer than {MAX_LINE_BYTES:,} bytes; one sentence or paragraph per line is expected: "
             "split it, or check that the file has line feeds"
         )
-        self._tell("long-line", problem, self.number)
+        self._report("long-line", problem, self.number)
         beginning = (b"".join(self.pending) + block[:SHOWN_BYTES])[:SHOWN_BYTES]
-        # A cut within a character would look like broken encoding.
+        # A cut inside a character would look like an encoding error.
         self.pending = [beginning.decode("utf-8", "ignore").encode("utf-8")]
         self.pending_bytes = SHOWN_BYTES
         self.skipping = True
@@ -143,48 +145,48 @@ class _LineReader:
         try:
             text = whole.decode("utf-8")
         except UnicodeDecodeError as error:
-            lines = self._mended(whole, error)
+            lines = self._repaired(whole, error)
         else:
             if "\r" in text:
-                # `whole` lacks its last line feed: put it back so that a CR before it goes too.
+                # `whole` lacks its last line feed: put it back so that a CR before it is removed too.
                 text = (text + "\n").replace("\r\n", "\n")[:-1]
             lines = text.split("\n")
         self.number += len(lines)
         return first, lines
 
-    def _mended(self, whole: bytes, error: UnicodeDecodeError) -> list[str]:
+    def _repaired(self, whole: bytes, error: UnicodeDecodeError) -> list[str]:
         if self.on_bad is None:
-            self._tell_encoding(whole, error, self.number + whole.count(b"\n", 0, error.start))
+            self._report_encoding(whole, error, self.number + whole.count(b"\n", 0, error.start))
         lines = []
         for number, line in enumerate(whole.split(b"\n"), start=self.number):
             line = line.removesuffix(b"\r")
             try:
                 lines.append(line.decode("utf-8"))
             except UnicodeDecodeError as bad:
-                self._tell_encoding(line, bad, number)
+                self._report_encoding(line, bad, number)
                 lines.append(line.decode("utf-8", "replace"))
         return lines
 
-    def _tell_encoding(self, data: bytes, error: UnicodeDecodeError, line: int) -> None:
+    def _report_encoding(self, data: bytes, error: UnicodeDecodeError, line: int) -> None:
         column = error.start - data.rfind(b"\n", 0, error.start)
         problem = (
-            f"not UTF-8 (byte 0x{data[error.start]:02x} at byte {column} of the line); mend the line, or convert the "
+            f"not UTF-8 (byte 0x{data[error.start]:02x} at byte {column} of the line); fix the line, or convert the "
             "file if it is in another encoding: iconv -f WINDOWS-1252 -t UTF-8"
         )
-        self._tell("encoding", problem, line)
+        self._report("encoding", problem, line)
 
     def _is_utf8(self, head: bytes) -> bool:
         encoding = _wide_encoding(head)
         if encoding is not None:
-            self._tell("encoding", f"is {encoding}, not UTF-8; convert it: iconv -f {encoding} -t UTF-8", None)
+            self._report("encoding", f"is {encoding}, not UTF-8; convert it: iconv -f {encoding} -t UTF-8", None)
         return encoding is None
 
-    def _tell(self, kind: str, problem: str, line: int | None) -> None:
-        raise_or_tell(self.on_bad, kind, DataError(problem, file=self.name, line=line))
+    def _report(self, kind: str, problem: str, line: int | None) -> None:
+        raise_or_report(self.on_bad, kind, DataError(problem, file=self.name, line=line))
 
 
 def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 or UTF-32, by byte-order mark or by the zero bytes between the letters of an alphabet."""
+    """Recognises UTF-16 and UTF-32 by byte-order mark, or UTF-16 by the zero bytes between letters of an alphabet."""
     if head.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
         return "UTF-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

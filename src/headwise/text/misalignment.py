@@ -1,9 +1,10 @@
-"""Where two sides stop fitting each other: a line lost in the middle shifts all that follows.
+"""Detects where two sides stop matching: a line missing in the middle shifts everything after it.
 
-The lengths of a sentence and its translation are correlated; of a sentence and its neighbour's translation hardly. So
-in windows of lines the correlation is computed at lag 0 and at other lags: where the sides are shifted by k lines,
-lag 0 falls and lag k rises. The windows' evidence is added up, and the run of windows with the largest sum is taken if
-chance does not explain it. Working within windows removes what slow changes of length (documents, sorting) would feign.
+The lengths of a sentence and its translation correlate; those of a sentence and its neighbour's translation hardly do.
+So the correlation is computed in windows of lines, at lag 0 and at other lags: where the sides are shifted by k lines,
+lag 0 falls and lag k rises. The evidence of the windows is summed, and the run of windows with the largest sum is
+reported unless chance explains it. Within a window, slow changes of length (documents, sorting) do not look like
+correlation.
 """
 
 from __future__ import annotations
@@ -17,24 +18,26 @@ from numpy.typing import NDArray
 
 WINDOW = 100
 MAX_LAG = 10
-# In standard deviations of what unrelated lengths would give.
+# The least evidence, in standard deviations of what unrelated lengths give by chance.
 CHANCE = 6.0
-LEAST_CORRELATION = 0.3
+MIN_CORRELATION = 0.3
 
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    first: int  # index of the first pair (from 0) that is suspected, approximately
-    last: int  # of the last
-    lag: int | None  # source line i belongs to target line i + lag; None: no lag within reach fits
+    """A range of pairs that are probably misaligned."""
+
+    first: int  # approximate index, from 0, of the first suspected pair
+    last: int  # and of the last
+    lag: int | None  # source line i belongs to target line i + lag; None: no lag up to MAX_LAG fits
     before: float  # length correlation elsewhere
     within: float  # length correlation in the suspected range
 
 
 class Lengths:
-    """Lengths of both sides, four bytes a pair."""
+    """Stores the lengths of both sides, in four bytes per pair."""
 
     def __init__(self) -> None:
         self.source, self.target = array("H"), array("H")
@@ -44,47 +47,48 @@ class Lengths:
         self.target.extend([min(length, 65535) for length in targets])
 
     def correlation(self) -> float | None:
-        """Over the whole corpus, of the lengths' logarithms; None where one side is all of one length."""
+        """Correlates the log lengths over the whole corpus; None if all lines of a side have the same length."""
         left, right = _logarithms(self.source), _logarithms(self.target)
         if len(left) < 2 or left.std() == 0 or right.std() == 0:
             return None
         return float(np.corrcoef(left, right)[0, 1])
 
     def find_shift(self) -> Shift | None:
+        """Finds the first range that is shifted by a few lines, else one whose sides do not match at all."""
         count = len(self.source) // WINDOW
         if count < 4:
             return None
         left, right = _logarithms(self.source), _logarithms(self.target)
         aligned = _fisher(_window_correlations(left, right, 0, count))
-        return _known_lag(left, right, aligned) or _lost(left, right, aligned)
+        return _shifted_range(left, right, aligned) or _unrelated_range(left, right, aligned)
 
 
-def _known_lag(left: Numbers, right: Numbers, aligned: Numbers) -> Shift | None:
-    """The range in which another lag fits better than none."""
+def _shifted_range(left: Numbers, right: Numbers, aligned: Numbers) -> Shift | None:
+    """Finds the first range where another lag fits better than lag 0."""
     runs = []
     for lag in (lag for size in range(1, MAX_LAG + 1) for lag in (size, -size)):
         shifted = _fisher(_window_correlations(left, right, lag, len(aligned)))
         start, end, score = _best_run(shifted - aligned)
-        if score > CHANCE and np.tanh(shifted[start:end].mean()) > LEAST_CORRELATION:
+        if score > CHANCE and np.tanh(shifted[start:end].mean()) > MIN_CORRELATION:
             runs.append((start, -score, end, lag))
     if not runs:
         return None
-    # Where lines are lost twice there are two runs; the first is the one to mend first.
+    # If lines are missing in two places there are two runs; the first one has to be fixed first.
     start, _, end, lag = min(runs)
     first = _boundary(left, right, lag, start, entering=True) if start else 0
     last = _boundary(left, right, lag, end, entering=False) if end < len(aligned) else len(left)
     return Shift(first, last - 1, lag, _outside(aligned, start, end), float(np.tanh(aligned[start:end].mean())))
 
 
-def _lost(left: Numbers, right: Numbers, aligned: Numbers) -> Shift | None:
-    """The range in which lengths do not fit although elsewhere they do: a large shift, or text of no relation."""
-    usual = float(np.quantile(aligned, 0.9))  # most of the corpus may be lost
-    if np.tanh(usual) < 2 * LEAST_CORRELATION:
+def _unrelated_range(left: Numbers, right: Numbers, aligned: Numbers) -> Shift | None:
+    """Finds a range where lengths do not correlate although they do elsewhere: a large shift, or unrelated text."""
+    usual = float(np.quantile(aligned, 0.9))  # a high quantile: most of the corpus may be misaligned
+    if np.tanh(usual) < 2 * MIN_CORRELATION:
         return None
-    # Windows whose lines are nearly all of one length say nothing; they count as usual.
-    silent = _spread(left, len(aligned)) < 0.3 * left.std()
-    silent |= _spread(right, len(aligned)) < 0.3 * right.std()
-    start, end, score = _best_run(np.where(silent, -0.5 * usual, 0.4 * usual - aligned))
+    # Windows whose lines all have nearly the same length tell nothing; they count as aligned.
+    uninformative = _spread(left, len(aligned)) < 0.3 * left.std()
+    uninformative |= _spread(right, len(aligned)) < 0.3 * right.std()
+    start, end, score = _best_run(np.where(uninformative, -0.5 * usual, 0.4 * usual - aligned))
     within = float(np.tanh(aligned[start:end].mean())) if end > start else 1.0
     if score < CHANCE or end - start < 3 or within > 0.4 * np.tanh(usual):
         return None
@@ -92,12 +96,12 @@ def _lost(left: Numbers, right: Numbers, aligned: Numbers) -> Shift | None:
 
 
 def _logarithms(lengths: array[int]) -> Numbers:
-    values = np.frombuffer(lengths, dtype=np.uint16) if lengths else np.zeros(0)  # an empty buffer is refused
+    values = np.frombuffer(lengths, dtype=np.uint16) if lengths else np.zeros(0)  # frombuffer rejects an empty buffer
     return np.log1p(values.astype(np.float64))
 
 
 def _window_correlations(left: Numbers, right: Numbers, lag: int, count: int) -> Numbers:
-    """Correlation of left[i] with right[i + lag] in each of `count` windows of i."""
+    """Correlates left[i] with right[i + lag] in each of `count` windows of i."""
     partner = np.clip(np.arange(count * WINDOW) + lag, 0, len(right) - 1)
     x = left[: count * WINDOW].reshape(count, WINDOW)
     y = right[partner].reshape(count, WINDOW)
@@ -109,12 +113,12 @@ def _window_correlations(left: Numbers, right: Numbers, lag: int, count: int) ->
 
 
 def _fisher(correlations: Numbers) -> Numbers:
-    """To a scale on which the chance deviation is 1 / sqrt(WINDOW - 3) everywhere."""
+    """Applies Fisher's transformation: afterwards chance deviates by 1 / sqrt(WINDOW - 3) at any correlation."""
     return np.arctanh(np.clip(correlations, -0.99, 0.99))
 
 
 def _best_run(gains: Numbers) -> tuple[int, int, float]:
-    """The run of windows with the largest sum (Kadane), and that sum in standard deviations of chance."""
+    """Finds the run of windows with the largest sum (Kadane), and that sum in standard deviations of chance."""
     sums = np.concatenate(([0.0], np.cumsum(gains)))
     lowest = np.minimum.accumulate(sums)
     end = int(np.argmax(sums - lowest))
@@ -124,13 +128,13 @@ def _best_run(gains: Numbers) -> tuple[int, int, float]:
 
 
 def _boundary(left: Numbers, right: Numbers, lag: int, window: int, *, entering: bool) -> int:
-    """The line at which lag 0 and `lag` change places, searched within two windows of the coarse boundary."""
+    """Finds the line where lag 0 gives way to `lag` (or the reverse), within two windows of the coarse boundary."""
     low, high = max(0, (window - 2) * WINDOW), min(len(left), (window + 2) * WINDOW)
     index = np.arange(low, high)
     offset = np.median(right - left[: len(right)])
     aligned = np.abs(right[index] - left[index] - offset)
     shifted = np.abs(right[np.clip(index + lag, 0, len(right) - 1)] - left[index] - offset)
-    # Before the boundary `aligned` should be the small one, after it `shifted` (the other way round when leaving).
+    # `aligned` should be the smaller one before the boundary and `shifted` after it (the reverse when leaving).
     cost = np.concatenate(([0.0], np.cumsum(aligned - shifted)))
     return low + int(np.argmin(cost) if entering else np.argmax(cost))
 

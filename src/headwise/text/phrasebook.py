@@ -1,8 +1,8 @@
-"""The generated English-Chinese corpus of the demo: sentence pairs from a small grammar, with no download.
+"""Generates the English-Chinese corpus of the demo: sentence pairs from a small grammar, with nothing to download.
 
-The same English sentence always has the same Chinese side. Held-out pairs contain a combination of words (a verb and
-its object, a verb and a place, a landmark and a thing) that no training pair contains; every word by itself occurs in
-training. So a model that translates them has learned the words and the grammar, not the sentences.
+An English sentence always has the same Chinese side. Every held-out pair contains a combination of words (a verb and
+its object, a verb and a place, a landmark and a thing) that no training pair contains, although each word by itself
+occurs in training. So a model that translates them has learned the words and the grammar, not the sentences.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PhrasePair(NamedTuple):
 
 
 class Phrasebook:
-    """All sentence pairs of the grammar, in an order that the seed decides."""
+    """All sentence pairs of the grammar, in an order that depends on the seed."""
 
     def __init__(self, seed: int = 1) -> None:
         self.seed = seed
@@ -36,14 +36,16 @@ class Phrasebook:
         }
 
     def size(self, *, held_out: bool = False) -> int:
-        """The number of distinct pairs, exactly."""
+        """Counts the distinct pairs exactly."""
         return sum(_size(frame) for pattern in self._patterns[held_out] for frame in pattern)
 
     def pairs(self, count: int, *, held_out: bool = False) -> Iterator[PhrasePair]:
-        """The first `count` pairs of the seed's order, all distinct; patterns, verbs and tenses take turns."""
+        """Yields the first `count` pairs in the seed's order, all distinct; patterns, verbs and tenses take turns."""
         available = self.size(held_out=held_out)
         if not 0 <= count <= available:
-            raise UsageError(f"the phrasebook has {available:,} such pairs; {count:,} cannot be taken, ask for fewer")
+            raise UsageError(
+                f"{count:,} pairs cannot be taken: the phrasebook has {available:,} of this kind; ask for fewer"
+            )
         return islice(self._stream(held_out), count)
 
     def _stream(self, held_out: bool) -> Iterator[PhrasePair]:
@@ -56,16 +58,16 @@ class Phrasebook:
 
 
 def demo_sentences(count: int, *, seed: int = 1, longest: int = 13) -> list[str]:
-    """Held-out English sentences for display: the patterns in turn, none above `longest` words."""
+    """Lists held-out English sentences for display: the patterns in turn, at most `longest` words each."""
     book = Phrasebook(seed)
     candidates = book.pairs(book.size(held_out=True), held_out=True)
     return list(islice((pair.english for pair in candidates if len(pair.english.split()) <= longest), count))
 
 
 def write_corpus(directory: str | Path, *, train: int, held_out: int, seed: int = 1) -> dict[str, Path]:
-    """Writes train, val and test as plain text, a sentence a line, and gives the path of each ("train.en", ...).
+    """Writes train, val and test as plain text, one sentence per line; returns the path of each ("train.en", ...).
 
-    `held_out` is the number of pairs in val and in test, each; no pair stands in two of the three.
+    val and test have `held_out` pairs each; no pair occurs in two of the three.
     """
     directory, book = Path(directory), Phrasebook(seed)
     unseen = book.pairs(2 * held_out, held_out=True)
@@ -83,7 +85,7 @@ def write_corpus(directory: str | Path, *, train: int, held_out: int, seed: int 
 
 
 def _write_part(stem: Path, pairs: Iterable[PhrasePair]) -> dict[str, Path]:
-    """Both sides under a provisional name first: a file with the final name is always whole."""
+    """Writes both sides under temporary names first: a file with its final name is always complete."""
     finals = [stem.with_name(f"{stem.name}.{language}") for language in ("en", "zh")]
     drafts = [path.with_name(f"{path.name}.part") for path in finals]
     try:
@@ -107,7 +109,7 @@ def _size(frame: Frame) -> int:
 
 
 def _sentences(frame: Frame, key: int) -> Iterator[PhrasePair]:
-    """Every sentence of a frame once, in an order that `key` decides."""
+    """Yields every sentence of a frame once, in an order that depends on `key`."""
     slots, render = [(slot, len(slot)) for slot in frame.slots], frame.render
     for number in _permutation(_size(frame), key):
         fillings = []
@@ -119,10 +121,10 @@ def _sentences(frame: Frame, key: int) -> Iterator[PhrasePair]:
 
 
 def _permutation(size: int, key: int) -> Iterator[int]:
-    """The numbers below `size` in a scattered order, without memory of those already given.
+    """Yields the numbers below `size` in a scattered order, without remembering those already yielded.
 
-    Each step of the mixing can be undone (an odd factor modulo a power of two; a shift onto lower bits), so different
-    numbers stay different. Results past `size` are mixed again until they fall below it.
+    Each mixing step is invertible (an odd factor modulo a power of two; a shift onto lower bits), so different numbers
+    stay different. Results not below `size` are mixed again until they are.
     """
     bits = max(2, (size - 1).bit_length())
     mask, shift = (1 << bits) - 1, (bits + 1) // 2
@@ -141,7 +143,7 @@ def _permutation(size: int, key: int) -> Iterator[int]:
 
 
 def _take_turns(streams: list[Iterator[Item]]) -> Iterator[Item]:
-    """One of each stream in turn; a stream that has ended is passed over."""
+    """Yields one item of each stream in turn, and skips streams that have ended."""
     while streams:
         going = []
         for stream in streams:

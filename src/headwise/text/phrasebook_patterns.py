@@ -1,7 +1,7 @@
 """The sentence patterns of the phrasebook.
 
-A pattern gives frames. A frame fixes the verb and the tense and leaves slots (subject, time, object, place) that are
-filled independently, so a frame is a product whose members can be counted and numbered.
+A pattern consists of frames. A frame fixes the verb and the tense and leaves slots (subject, time, object, place) that
+are filled independently, so its sentences can be counted and numbered.
 
 Chinese order, which every frame keeps: subject, time, marker (正在, 会, 想, 没), place, verb, 了, object.
 """
@@ -43,7 +43,7 @@ from headwise.text.phrasebook_words import THIRD, Person, Phrase, Verb
 
 class Frame(NamedTuple):
     slots: tuple[Sequence[Any], ...]
-    render: Callable[..., tuple[str, str]]  # takes one filling a slot, gives (English, Chinese)
+    render: Callable[..., tuple[str, str]]  # takes one filling per slot, returns (English, Chinese)
 
 
 def _marker(tense: Tense, places: Sequence[Phrase]) -> str:
@@ -217,7 +217,7 @@ def people_who(split: Split) -> Iterator[Frame]:
                 continue
             chosen = split.companions(inner.objects, inner.base)
             inner_objects = chosen if split.held_out else free_names(chosen, outer.base)
-            # One "two cups of" a sentence is enough: these sentences are the longest.
+            # One "two cups of" per sentence is enough: these sentences are the longest.
             names = [name for name in outer.objects if words.NOUNS[name].container is None]
             outer_objects = things(plain_things, free_names(names, inner.base, outer.base))
             yield _person_who(inner, outer, things(plain_counted, inner_objects), outer_objects)
@@ -250,7 +250,7 @@ _PLACELESS = {noun.singular for noun in words.NOUNS.values() if noun.container} 
 def things_that(split: Split) -> Iterator[Frame]:
     """The watch that Tom wants to sell is at the hotel. 汤姆想卖的那块手表在酒店。"""
     for verb in words.VERBS:
-        if verb.base in ("eat", "drink"):  # what was eaten is nowhere
+        if verb.base in ("eat", "drink"):  # what was eaten has no place
             continue
         names = [name for name in split.companions(verb.objects, verb.base) if name not in _PLACELESS]
         for tense in (PAST, PROGRESSIVE, WISH):
@@ -330,9 +330,9 @@ PATTERNS: tuple[Callable[[Split], Iterator[Frame]], ...] = (
 
 
 def frames(pattern: Callable[[Split], Iterator[Frame]], split: Split) -> list[Frame]:
-    """The frames of a pattern that have sentences, each with few subjects (I, Tom) and with many (my mother, the men).
+    """Lists the frames of a pattern, each once with the few short subjects (I, Tom) and once with the many others.
 
-    Frames take turns, so this makes a pronoun as common as it should be among so many people.
+    Frames take turns, so this keeps pronouns common among so many people. Frames without sentences are left out.
     """
     divided = []
     for frame in pattern(split):

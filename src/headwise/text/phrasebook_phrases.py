@@ -1,4 +1,4 @@
-"""The pieces of phrasebook sentences: people, things with their measure words, tenses, and what is held out."""
+"""The parts of phrasebook sentences: people, things with their measure words, tenses, and the held-out combinations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Thing(NamedTuple):
 
 
 class Tense(NamedTuple):
-    """How a tense is said; three English forms each, by agreement. A verb's forms fill the braces."""
+    """How a tense is expressed; three English forms each, by agreement. A verb's forms fill the braces."""
 
     told: tuple[str, str, str]
     asked: tuple[str, str, str]
     denied: tuple[str, str, str]
-    rest: str  # what follows the helper in questions and negations
+    rest: str  # what follows the auxiliary verb in questions and negations
     marker: str
     ending: str
     no: str
@@ -59,7 +59,7 @@ _FAMILY = tuple(
     for owner in words.OWNERS
 )
 KNOWN_PEOPLE = tuple(_the_person(noun, plural=plural) for noun in words.PEOPLE for plural in (False, True))
-# Nobody stands in both lists, so nobody gives a thing to himself.
+# Nobody is in both lists, so nobody gives something to himself.
 GIVERS = words.PRONOUNS + words.NAMES
 RECEIVERS = _FAMILY + KNOWN_PEOPLE
 SUBJECTS = GIVERS + RECEIVERS
@@ -98,7 +98,7 @@ def definite(noun: Noun, *, plain: bool = False) -> Iterator[Thing]:
         if noun.container is None:
             yield _thing("the", "那些", noun, look, plural=True)
             yield _thing("these", "这些", noun, look, plural=True)
-            # 我的红色的帽子 is correct but heavy; an owner stands only before what needs no second 的.
+            # 我的红色的帽子 is correct but heavy: an owner is used only where no second 的 is needed.
             if look is None or not look.chinese.endswith("的"):
                 for owner in words.OWNERS:
                     yield _thing(owner.english, f"{owner.chinese}的", noun, look, plural=False)
@@ -147,7 +147,7 @@ def things(make: Callable[[Noun], Iterator[Thing]], names: Iterable[str]) -> lis
 
 @cache
 def reserved_combinations() -> frozenset[tuple[str, str]]:
-    """The (verb, object), (verb, place) and (landmark, thing) pairs that training never sees in one sentence.
+    """Returns the (verb, object), (verb, place) and (landmark, thing) pairs that training never sees in one sentence.
 
     They do not depend on the seed of a phrasebook: held-out text of one seed is held out for the training text of
     every seed.
@@ -161,7 +161,7 @@ def reserved_combinations() -> frozenset[tuple[str, str]]:
 
 
 def _reserve(companions: dict[str, tuple[str, ...]]) -> set[tuple[str, str]]:
-    """About one in six companions of each head, picked by a stable hash; a companion keeps two thirds of its heads."""
+    """Reserves about a sixth of each head's companions, by a stable hash; a companion keeps two thirds of its heads."""
     pairs = [(head, name) for head, names in companions.items() for name in names]
     wanted = {head: max(1, round(len(names) / 6)) for head, names in companions.items()}
     available = {name: heads // 3 for name, heads in Counter(name for _, name in pairs).items()}
@@ -192,6 +192,6 @@ class Split(NamedTuple):
         return things(make, self.companions(verb.objects, verb.base))
 
     def places(self, verb: Verb) -> list[Phrase]:
-        """Places beside an object that is already reserved may be any."""
+        """Lists the places a verb may take; in held-out text any, because its object is already a reserved one."""
         names = list(words.PLACES) if self.held_out else free_names(words.PLACES, verb.base)
         return [words.PLACES[name] for name in names]

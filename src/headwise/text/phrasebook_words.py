@@ -37,7 +37,7 @@ class Verb(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A ready piece of a sentence. The English of times and places begins with the space that joins it."""
+    """A ready-made part of a sentence. The English of times and places begins with a space."""
 
     english: str
     chinese: str

@@ -1,4 +1,4 @@
-"""Sentences of different lengths in two flat arrays."""
+"""Stores sentences of different lengths in two flat arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class Ragged(NamedTuple):
-    """Sentences end to end: sentence i is the next lengths[i] of `tokens`."""
+    """Sentences stored end to end: sentence i is the next lengths[i] of `tokens`."""
 
     tokens: NDArray[np.integer]
     lengths: NDArray[np.integer]
@@ -28,7 +28,7 @@ class Ragged(NamedTuple):
 
 
 def spans(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The indices starts[0], starts[0] + 1, … (lengths[0] of them), then those from starts[1], and so on."""
+    """Lists the indices starts[0], starts[0] + 1, … (lengths[0] of them), then those from starts[1], and so on."""
     wide = lengths.astype(np.int64)
     ends = np.cumsum(wide)
     return np.repeat(starts - (ends - wide), wide) + np.arange(ends[-1] if len(ends) else 0)

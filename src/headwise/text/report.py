@@ -1,6 +1,6 @@
-"""The check of a corpus before training: one pass, memory of some 30 bytes a pair.
+"""Checks a corpus before training, in one pass and with about 30 bytes of memory per pair.
 
-held-out text → hashes;   training text → faults by pair, lengths, overlap;   → findings with a severity
+held-out text → hashes;   training text → faults per pair, lengths, overlap;   → findings with a severity
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from headwise.text.misalignment import Lengths, Shift
 from headwise.text.overlap import EXACT, NORMALISED, SOURCE_ONLY, HeldOut, normalised
 from headwise.text.scripts import count_words, length
 
-# More than this share of a fault means that the corpus cannot be what was meant.
-SPOILED_SHARE = 0.5
-# Less than this share of a fault is only noted.
+# A fault in more than this share of the pairs or lines means that the data is not what was intended.
+UNUSABLE_SHARE = 0.5
+# A fault in less than this share is only a note.
 NOTED_SHARE = 0.01
-# Translations have a length correlation of 0.6 and more.
-UNRELATED = 0.25
+# Sides whose lengths correlate less are hardly translations of each other: those reach 0.6 and more.
+UNRELATED_CORRELATION = 0.25
 
-# Faults of pairs and lines: what is said, and the remedy beyond the filter of the same name.
+# Faults of pairs and lines: the message, and the remedy other than the filter of the same name.
 FAULTS = {
     "empty": ("have an empty side", "remove them"),
     "max_characters": ("are longer than data.filters.max_characters", "split them"),
     "control": ("have control characters", "clean them: tr -d '\\000-\\010\\013-\\037'"),
-    "max_ratio": ("differ in length more than data.filters.max_ratio", "look at the examples: wrong translations?"),
-    "copies": ("have a target that equals the source", "translate or remove them"),
+    "max_ratio": ("differ in length by more than data.filters.max_ratio", "look for wrong translations"),
+    "copies": ("have a target equal to the source", "translate or remove them"),
     "script": ("are mostly in a script that the language does not use", "check the languages and their order"),
-    "duplicates": ("occurred before", "remove repeats if they are not meant"),
+    "duplicates": ("repeat an earlier one", "remove them unless the repetition is intended"),
 }
-# Faults of reading. Training would refuse each of them, so all are errors.
+# Text that cannot be read. Training would refuse it, so all of these are errors.
 READING = {
-    "encoding": ("broken encoding", "convert or mend the file: training stops at such a line"),
+    "encoding": ("text that is not UTF-8", "convert or fix the file: training stops at such a line"),
     "long-line": ("a line too long to be read", "split it"),
-    "damaged": ("a damaged or cut packed file", "fetch or pack the file again"),
+    "damaged": ("a damaged or incomplete compressed file", "download or compress the file again"),
     "empty-file": ("an empty file", "leave it out"),
     "line-counts": ("the two sides have different numbers of lines", "find the line that is missing or split"),
-    "format": ("rows or records that cannot be read", "mend them, or set data.fields"),
+    "format": ("rows or records that cannot be read", "fix them, or set data.fields"),
 }
 
-OnProgress = Callable[[int], None]  # told how many more lines were read
+OnProgress = Callable[[int], None]  # called with the number of lines read since the last call
 
 
 def check_corpus(data: schema.Data, on_progress: OnProgress | None = None) -> Report:
-    """Check training text, and validation and test against it. Paths in `data` are files (see `expand_paths`)."""
+    """Checks the training text, and validation and test sets against it. `data` names files (see `expand_paths`)."""
     return _Check(data, on_progress or (lambda lines: None)).run()
 
 
@@ -58,7 +58,7 @@ class _Check:
         self.findings: dict[str, Finding] = {}
         self.parallel = not data.text
         if self.parallel == (not data.source):
-            raise UsageError("name either source and target, or text" if data.text else "there is no text to check")
+            raise UsageError("give source and target, or text, not both" if data.text else "there is no text to check")
         self.counts = FilterCounts()
         self.lengths = Lengths()
         files = {"source": data.source, "target": data.target or data.source} if self.parallel else {"text": data.text}
@@ -96,10 +96,10 @@ class _Check:
                         self._add(name, batch.file, number, f"{source[:EXCERPT]} ||| {target[:EXCERPT]}")
                         reason = reason or (name if on[name] else None)
                         if reason == "empty":
-                            break  # what else would be said of it follows from its emptiness
+                            break  # its other faults follow from its being empty
                 self.counts.add(reason)
             if held_out:
-                _meet(held_out, batch.sources, batch.targets, batch.file, batch.first)
+                _match(held_out, batch.sources, batch.targets, batch.file, batch.first)
 
     def _check_lines(self, held_out: list[HeldOut]) -> None:
         faults = line_faults(self.data.languages).items()
@@ -114,7 +114,7 @@ class _Check:
                         reason = reason or (name if on[name] else None)
                 self.counts.add(reason)
             if held_out:
-                _meet(held_out, batch.texts, [None] * len(batch.texts), batch.file, batch.first)
+                _match(held_out, batch.texts, [None] * len(batch.texts), batch.file, batch.first)
 
     def _held_out_texts(self) -> Iterator[tuple[str, schema.Texts]]:
         for name, texts in (("validation", self.data.validation), ("test", self.data.test)):
@@ -124,7 +124,7 @@ class _Check:
     def _hold_out(self, name: str, texts: schema.Texts) -> HeldOut:
         held_out = HeldOut(name)
         if self.parallel != (not texts.text):
-            raise UsageError(f"the {name} set must be of the training text's kind: pairs, or one text")
+            raise UsageError(f"the {name} set must be of the same kind as the training text: pairs, or plain text")
         if not self.parallel:
             for lines in self._lines(texts):
                 for text in lines.texts:
@@ -140,17 +140,17 @@ class _Check:
 
     def _pairs(self, texts: schema.Texts) -> Iterator[PairBatch]:
         options = {"format": self.data.format, "fields": self.data.fields}
-        for batch in read_pair_batches(texts.source, texts.target, on_bad=self._tell, **options):  # type: ignore[arg-type]
+        for batch in read_pair_batches(texts.source, texts.target, on_bad=self._add_unreadable, **options):  # type: ignore[arg-type]
             yield batch
             self.on_progress(len(batch.sources))
 
     def _lines(self, texts: schema.Texts) -> Iterator[LineBatch]:
         field = self.data.fields[0] if self.data.fields else None
-        for batch in read_line_batches(texts.text, format=self.data.format, field=field, on_bad=self._tell):
+        for batch in read_line_batches(texts.text, format=self.data.format, field=field, on_bad=self._add_unreadable):
             yield batch
             self.on_progress(len(batch.texts))
 
-    # Findings are gathered without a verdict; _grade gives it when the totals are known.
+    # Findings are collected without a severity; _grade sets it once the totals are known.
 
     def _add(self, name: str, file: str, line: int | None, text: str) -> None:
         finding = self.findings.get(name)
@@ -160,7 +160,7 @@ class _Check:
         if len(finding.examples) < MAX_EXAMPLES:
             finding.examples.append(Example(file, line, text))
 
-    def _tell(self, kind: str, error: DataError) -> None:
+    def _add_unreadable(self, kind: str, error: DataError) -> None:
         self._add(kind, str(error.file), error.line, error.problem)
 
     def _add_same_file(self) -> None:
@@ -171,7 +171,7 @@ class _Check:
                     "error",
                     1,
                     "source and target are the same file",
-                    "name the other side",
+                    "give the file of the other side",
                     [Example(source, None)],
                 )
 
@@ -184,23 +184,25 @@ class _Check:
         fall = (
             f"length correlation {shift.within:.2f} instead of {shift.before:.2f}"
             if first > 1
-            else "lengths do not fit"
+            else "lengths do not correlate"
         )
         if shift.lag is None:
-            message = f"{what} {first} to {last} seem not to belong together ({fall})"
-            self._put(name, "warning", last - first + 1, message, "look at both sides there: lines may be missing")
+            message = f"{what} {first} to {last} do not seem to be translations of each other ({fall})"
+            self._put(name, "warning", last - first + 1, message, "compare both sides there: lines may be missing")
             return
-        message = f"{what} {first} to {last} seem shifted by {abs(shift.lag)} ({fall})"
+        message = f"{what} {first} to {last} seem shifted by {abs(shift.lag)} line(s) ({fall})"
         side = "source" if shift.lag > 0 else "target"
-        remedy = f"about line {first} the {side} lacks {abs(shift.lag)} line(s), or the other side has a line too many"
+        count = abs(shift.lag)
+        remedy = f"near line {first} the {side} lacks {count} line(s), or the other side has {count} too many"
         self._put(name, "error", last - first + 1, message, remedy)
 
     def _add_unrelated(self, correlation: float | None) -> None:
-        # A shift says the same more exactly; some hundred pairs are needed to tell.
-        if correlation is None or correlation >= UNRELATED or self.counts.lines < 300 or "shift" in self.findings:
+        # A few hundred pairs are needed to tell, and a shift is the more precise finding.
+        too_few = self.counts.lines < 300
+        if correlation is None or correlation >= UNRELATED_CORRELATION or too_few or "shift" in self.findings:
             return
-        message = f"the lengths of the two sides hardly belong together (correlation {correlation:.2f})"
-        self._put("unrelated", "warning", self.counts.lines, message, "check that both files are of the same text")
+        message = f"the lengths of the two sides hardly correlate ({correlation:.2f})"
+        self._put("unrelated", "warning", self.counts.lines, message, "check that both files hold the same text")
 
     def _add_overlap(self, held_out: HeldOut) -> None:
         exact, alike, source_only = (held_out.count(how) for how in (EXACT, NORMALISED, SOURCE_ONLY))
@@ -208,18 +210,18 @@ class _Check:
         if exact + alike:
             share = (exact + alike) / held_out.compared
             message = (
-                f"{exact + alike:,} of {held_out.compared:,} {held_out.name} lines stand in the training text "
-                f"({exact:,} exactly, {alike:,} but for case, spaces or compatibility forms)"
+                f"{exact + alike:,} of {held_out.compared:,} {held_out.name} lines occur in the training text "
+                f"({exact:,} exactly, {alike:,} apart from case, spaces or compatibility forms)"
             )
             examples = [
                 Example(file, line, f"{held_out.name} line {number}")
                 for number, file, line in held_out.places(NORMALISED, MAX_EXAMPLES)
             ]
-            severity: Severity = "error" if share > SPOILED_SHARE else "warning"
+            severity: Severity = "error" if share > UNUSABLE_SHARE else "warning"
             self._put(name, severity, exact + alike, message, "remove them from the training text", examples)
         if source_only:
-            message = f"{source_only:,} {held_out.name} sources stand in the training text with another translation"
-            self._put(f"{held_out.name}-source-overlap", "note", source_only, message, "no harm if they are few")
+            message = f"{source_only:,} {held_out.name} sources occur in the training text with another translation"
+            self._put(f"{held_out.name}-source-overlap", "note", source_only, message, "harmless if there are few")
 
     def _put(
         self,
@@ -233,7 +235,7 @@ class _Check:
         self.findings[name] = Finding(name, severity, count, message, remedy, examples or [])
 
     def _grade(self) -> None:
-        """Words and a severity for what was only counted so far."""
+        """Gives a message and a severity to the findings that were only counted so far."""
         total, unit = self.counts.lines, "pairs" if self.parallel else "lines"
         for name, finding in self.findings.items():
             if name in READING:
@@ -246,19 +248,18 @@ class _Check:
                 finding.message = f"{finding.count:,} {unit} ({_percent(share)}) {message}"
                 finding.remedy = "they are dropped" if dropped else f"{remedy}, or drop them: data.filters.{name}"
                 finding.severity = "note" if dropped or share < self._noted_share(name) else "warning"
-                if share > SPOILED_SHARE and self._spoils(name):
+                if share > UNUSABLE_SHARE and self._makes_unusable(name):
                     finding.severity, finding.remedy = "error", remedy
         if total and not self.counts.kept:
-            self._put(
-                "nothing-left", "error", total, f"none of {total:,} {unit} is left after the filters", "see the reasons"
-            )
+            message = f"the filters drop all of the {total:,} {unit}"
+            self._put("nothing-left", "error", total, message, "see the other findings for the reasons")
 
     def _noted_share(self, name: str) -> float:
-        # Lines of a running text recur by nature.
-        return NOTED_SHARE if self.parallel or name != "duplicates" else SPOILED_SHARE
+        # Lines of running text recur naturally.
+        return NOTED_SHARE if self.parallel or name != "duplicates" else UNUSABLE_SHARE
 
-    def _spoils(self, name: str) -> bool:
-        # A corpus of copies can be meant (a toy task), but not between two languages.
+    def _makes_unusable(self, name: str) -> bool:
+        # A corpus of copies may be intended (a toy task), but not between two languages.
         languages = self.data.languages
         return name in ("empty", "max_ratio", "script") or (name == "copies" and len(set(languages[:2])) == 2)
 
@@ -273,8 +274,8 @@ def _measure(side: Side, texts: list[str]) -> None:
     side.word_counts.update(map(count_words, texts))
 
 
-def _meet(held_out: list[HeldOut], sources: list[str], targets: list[str] | list[None], file: str, first: int) -> None:
+def _match(held_out: list[HeldOut], sources: list[str], targets: list[str] | list[None], file: str, first: int) -> None:
     for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=first):
         key = hash(normalised(source))
         for each in held_out:
-            each.meet(key, source, target, file, number)
+            each.match(key, source, target, file, number)

@@ -1,6 +1,6 @@
-"""Which writing a text is in, and how long it is in a measure that is fair to every script.
+"""Recognises the script of a text, and measures its length in a way that is fair to every script.
 
-Scripts have the names of ISO 15924. The ranges are the letters that texts of today use, not all that Unicode has.
+Scripts have their ISO 15924 names. The ranges hold the letters of present-day texts, not all letters of Unicode.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ LANGUAGE_SCRIPTS |= {"az": ("Latn", "Cyrl"), "uz": ("Latn", "Cyrl")}
 _SPACELESS = re.compile(f"[{LETTERS_WITHOUT_SPACES}]")
 # Of the scripts without spaces, those whose every character counts as a word.
 _CHARACTER_WORDS = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}]+")
-# First bytes, in UTF-8, of U+3000 to U+DFFF: Chinese, Japanese and Korean. Deleting bytes from a string of bytes is
-# many times as fast as any search by character, and these functions see every line of a corpus.
+# First bytes, in UTF-8, of U+3000 to U+DFFF: Chinese, Japanese and Korean. Deleting bytes from a bytes object is many
+# times faster than any search by character, and these functions see every line of a corpus.
 _DENSE_BYTES = bytes(range(0xE3, 0xEE))
-# Fewer letters than this say nothing: names, abbreviations, units.
+# Fewer foreign letters than this prove nothing: names, abbreviations, units.
 MIN_LETTERS = 5
 
 
 def scripts_of(language: str) -> tuple[str, ...]:
-    """Scripts that a language code's texts use; () where that is not known. A script in the code wins: sr-Latn."""
+    """Returns the scripts of a language; () if they are unknown. A script in the code takes precedence: sr-Latn."""
     for part in subtags(language)[1:]:
         name = {"Hans": "Hani", "Hant": "Hani"}.get(part.title(), part.title())
         if name in SCRIPTS:
@@ -96,7 +96,7 @@ def scripts_of(language: str) -> tuple[str, ...]:
 
 
 def is_spaceless(character: str) -> bool:
-    """Whether the character is a letter of a script that puts no spaces between words."""
+    """Tells whether a character is a letter of a script that puts no spaces between words."""
     return _SPACELESS.match(character) is not None
 
 
@@ -111,8 +111,8 @@ def _others(scripts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _innocent_bytes(scripts: tuple[str, ...]) -> bytes:
-    """All bytes but those with which, in UTF-8, letters of other scripts begin."""
+def _harmless_bytes(scripts: tuple[str, ...]) -> bytes:
+    """Returns all bytes except those that begin a letter of another script in UTF-8."""
     suspicious: set[int] = set()
     for name in _others(scripts):
         for low, high, single in re.findall(r"(.)-(.)|(.)", SCRIPTS[name]):
@@ -122,10 +122,10 @@ def _innocent_bytes(scripts: tuple[str, ...]) -> bytes:
 
 
 def in_wrong_script(text: str, scripts: tuple[str, ...]) -> bool:
-    """Whether most of the text's letters are of other scripts than these; () is never wrong."""
+    """Tells whether most letters of the text belong to scripts other than these; never for ()."""
     if not scripts or (text.isascii() and scripts[0] == "Latn"):
         return False
-    if len(text.encode("utf-8", "surrogatepass").translate(None, _innocent_bytes(scripts))) < MIN_LETTERS:
+    if len(text.encode("utf-8", "surrogatepass").translate(None, _harmless_bytes(scripts))) < MIN_LETTERS:
         return False
     foreign = "".join(_letters(_others(scripts)).findall(text))
     own = "".join(_letters(scripts).findall(text))
@@ -133,15 +133,15 @@ def in_wrong_script(text: str, scripts: tuple[str, ...]) -> bool:
 
 
 def length(text: str) -> int:
-    """Length in tenths of a token: 2 for a letter, sign or space, 5 for a Chinese, Japanese or Korean character.
+    """Estimates the length in tenths of a token: 5 per Chinese, Japanese or Korean character, 2 per other character.
 
-    With these weights a Chinese sentence and its English translation come out about equal.
+    With these weights a Chinese sentence and its English translation come out about equally long.
     """
     return 2 * len(text) if text.isascii() else 2 * len(text) + 3 * _count_dense(text)
 
 
 def count_words(text: str) -> int:
-    """Words between spaces; each Chinese or Japanese character counts as a word."""
+    """Counts words between spaces; each Chinese or Japanese character counts as a word."""
     if text.isascii() or not _count_dense(text):
         return len(text.split())
     characters = sum(map(len, _CHARACTER_WORDS.findall(text)))

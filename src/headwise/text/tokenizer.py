@@ -1,18 +1,19 @@
-"""Text to token ids and back, through the `tokenizers` library: one JSON file, which that library loads by itself.
+"""Converts text to token ids and back with the `tokenizers` library; the JSON file also loads in that library alone.
 
-Ids 0 to 3 are always padding, unknown, begin and end of sentence. They stand in the model's vocabulary only and are
-not "added tokens" of the library, which it would look for in the text: a user who writes `</s>` gets characters.
+Ids 0 to 3 are always padding, unknown, begin and end of sentence. They are only in the model's vocabulary and are not
+"added tokens" of the library, which it would look for in the text: a user who writes `</s>` gets characters.
 
-How the kinds cut text
-- bpe, unigram: one space is put before the text; it is cut into runs of letters, single digits, runs of other signs
-  (each with the one space before it) and single white-space characters; pieces are learnt inside of these. A space
-  stays a space in its piece, so nothing needs to be escaped. A character without a piece of its own becomes its UTF-8
-  bytes (`<0xE2>`), so any text comes back exactly. A script without spaces is just a long run of letters.
+How each kind splits text
+- bpe, unigram: one space is put before the text; it is split into runs of letters, single digits, runs of other signs
+  (each with the one space before it) and single white-space characters; pieces are learnt within these runs. A space
+  stays a space in its piece, so nothing needs escaping. A character without a piece of its own becomes its UTF-8 bytes
+  (`<0xE2>`), so any text can be restored exactly. Text in a script without spaces is just a long run of letters.
 - char: every character; those beyond `size` become bytes.      - byte: every UTF-8 byte.
-- word: whatever stands between white space; other words, and the word `<unk>` itself, are unknown. Spacing is lost.
+- word: whatever is between white space; other words, and the word `<unk>` itself, are unknown. Spacing is lost.
 
-The cut depends on the classes of two neighbouring characters only (letters and marks are one class). Therefore no merge
-learnt inside of a run can ever apply across a cut: text/subword_regularisation.py relies on it to work on ids alone.
+Where text is split depends only on the classes of two neighbouring characters (letters and marks are one class).
+Therefore no merge learnt within a run can ever cross a boundary: text/subword_regularisation.py relies on this to work
+on ids alone.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
-from headwise.text.word_cache import Words, cut_at_spaces
+from headwise.text.word_cache import WordCache, splits_at_spaces
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
 
 
 class Tokenizer:
-    """One vocabulary and how text is cut into it."""
+    """Splits text into the tokens of one vocabulary, and joins tokens to text."""
 
     pad, unk, bos, eos = PAD, UNK, BOS, EOS
 
@@ -52,7 +53,7 @@ class Tokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], settings: schema.Tokenizer) -> Tokenizer:
-        """Learn a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files."""
+        """Learns a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files."""
         return cls(vocabulary.train(list(texts), settings))
 
     @classmethod
@@ -60,19 +61,19 @@ class Tokenizer:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise ModelError(f"{path}: there is no such tokenizer file") from None
+            raise ModelError(f"{path}: there is no such tokenizer file; check the path") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"{path}: cannot read the tokenizer file ({error})") from None
         try:
             inner = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the library raises bare Exception for whatever it cannot parse
-            raise ModelError(f"{path}: not a file of the tokenizers library ({error})") from None
+            raise ModelError(f"{path}: not a file of the tokenizers library ({error}); check the path") from None
         for number, name in enumerate(SPECIAL):
             if inner.id_to_token(number) != name:
                 raise ModelError(
                     f"{path}: id {number} is {inner.id_to_token(number)!r}, but Headwise needs {name!r} there"
                 )
-        # A file from elsewhere may ask for what would make ids depend on the batch, on chance, or on a user's `</s>`.
+        # A file from elsewhere may have settings that make ids depend on the batch, on chance, or on a user's `</s>`.
         inner.no_padding()
         inner.no_truncation()
         inner.encode_special_tokens = True
@@ -81,7 +82,7 @@ class Tokenizer:
         return cls(inner)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON file; another reader sees the old file or the new one, never a part."""
+        """Writes the JSON file; a concurrent reader sees the old file or the new one, never a part."""
         write_whole(path, self.json.encode())
 
     @cached_property
@@ -90,7 +91,7 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of everything that decides which ids a text gets."""
+        """A hash of everything that determines the ids of a text."""
         return hashlib.sha256(self.json.encode()).hexdigest()
 
     # ---- what it is
@@ -113,11 +114,11 @@ class Tokenizer:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The JSON file as a value: "model" has the merges or the scores."""
+        """The content of the JSON file; "model" holds the merges or the scores."""
         return cast("dict[str, Any]", json.loads(self.json))
 
     def normalise(self, text: str) -> str:
-        """The text that `decode(encode(text))` gives back (bpe, char, byte, unigram)."""
+        """Returns the text that `decode(encode(text))` restores (bpe, char, byte, unigram)."""
         return vocabulary.normaliser(self.normalisation).normalize_str(text)
 
     def __eq__(self, other: object) -> bool:
@@ -135,25 +136,25 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without begin and end of sentence."""
+        """Returns the ids of each text, without begin and end of sentence."""
         try:
             if self._words is not None:
                 return self._words.encode(texts)
-            if len(texts) == 1:  # for several the library wakes a team of threads
+            if len(texts) == 1:  # for several the library starts a thread pool
                 return [self._inner.encode(texts[0], add_special_tokens=False).ids]
             return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
         except (AttributeError, TypeError, UnicodeEncodeError):
-            raise DataError(_what_is_no_text(texts)) from None
+            raise DataError(_explain_invalid_text(texts)) from None
 
     def encode_ragged(self, texts: Sequence[str]) -> Ragged:
-        """The same in two flat arrays."""
+        """Returns the ids of `encode_batch` in two flat arrays."""
         return Ragged.of(self.encode_batch(texts))
 
     # ---- ids to text
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of `ids`; padding and begin and end of sentence are left out, wherever they stand."""
-        if self._words is not None and isinstance(ids, tuple):  # nearly always it is just that
+        """Returns the text of `ids`; leaves out padding, begin and end of sentence wherever they occur."""
+        if self._words is not None and isinstance(ids, tuple):  # the usual case, and the fast one
             text = self._words.decode(ids)
             if text is not None:
                 return text
@@ -165,41 +166,41 @@ class Tokenizer:
             joined = list(map(self._words.decode, numbers))
             if None not in joined:
                 return cast("list[str]", joined)
-        spoken = [[int(number) for number in ids if number not in (PAD, BOS, EOS)] for ids in numbers]
-        if len(spoken) == 1:
-            texts = [self._inner.decode(spoken[0], skip_special_tokens=False)]
+        kept = [[int(number) for number in ids if number not in (PAD, BOS, EOS)] for ids in numbers]
+        if len(kept) == 1:
+            texts = [self._inner.decode(kept[0], skip_special_tokens=False)]
         else:
-            texts = self._inner.decode_batch(spoken, skip_special_tokens=False)
+            texts = self._inner.decode_batch(kept, skip_special_tokens=False)
         for place, text in enumerate(texts):
             if "\ufffd" in text:
-                texts[place] = self._inner.decode(self._with_valid_bytes(spoken[place]), skip_special_tokens=False)
+                texts[place] = self._inner.decode(self._with_valid_bytes(kept[place]), skip_special_tokens=False)
         return texts
 
     def _with_valid_bytes(self, ids: list[int]) -> list[int]:
-        """One replacement character for each bad sequence of bytes; the library gives up on the whole run of bytes."""
+        """Replaces each invalid byte sequence by one U+FFFD; the library would replace every byte of the run."""
         value_of = {token: value for value, piece in enumerate(BYTES) if (token := self._inner.token_to_id(piece))}
         token_of = {value: token for token, value in value_of.items()}
-        mended: list[int] = []
+        repaired: list[int] = []
         for are_bytes, run in groupby(ids, value_of.__contains__):
             if are_bytes:
                 raw = bytes(value_of[token] for token in run).decode("utf-8", errors="replace").encode()
-                mended += [token_of[value] for value in raw]
+                repaired += [token_of[value] for value in raw]
             else:
-                mended += run
-        return mended
+                repaired += run
+        return repaired
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each token for a person to read: a space shows as ▁, a byte as <0xE2>. Not meant to be joined: use decode."""
+        """Returns each token in readable form: a space as ▁, a byte as <0xE2>. To get text, use `decode`."""
         return list(map(self._shown.__getitem__, ids))
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The pieces as stored, by id."""
+        """The pieces as stored, indexed by id."""
         return [cast("str", self._inner.id_to_token(number)) for number in range(self.size)]
 
     @cached_property
-    def _words(self) -> Words | None:
-        return Words(self._inner, self.vocabulary) if cut_at_spaces(self._inner) else None
+    def _words(self) -> WordCache | None:
+        return WordCache(self._inner, self.vocabulary) if splits_at_spaces(self._inner) else None
 
     @cached_property
     def _shown(self) -> list[str]:
@@ -208,7 +209,7 @@ class Tokenizer:
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizers of the two sides; one and the same object when they share a vocabulary (or there is one side)."""
+    """The tokenizers of both sides; the same object twice if they share a vocabulary (or there is only one side)."""
 
     source: Tokenizer
     target: Tokenizer
@@ -222,7 +223,7 @@ class TokenizerPair:
         return hashlib.sha256((self.source.fingerprint + self.target.fingerprint).encode()).hexdigest()
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write tokenizer.json, or source.tokenizer.json and target.tokenizer.json; gives the files written."""
+        """Writes tokenizer.json, or source.tokenizer.json and target.tokenizer.json; returns the files written."""
         folder = Path(directory)
         if self.shared:
             files = {folder / "tokenizer.json": self.source}
@@ -238,7 +239,7 @@ class TokenizerPair:
         if (folder / "tokenizer.json").exists():
             return cls.one(Tokenizer.load(folder / "tokenizer.json"))
         if not (folder / "source.tokenizer.json").exists():
-            raise ModelError(f"{folder}: there is no tokenizer.json")
+            raise ModelError(f"{folder}: there is no tokenizer.json; check that this is a model directory")
         return cls(Tokenizer.load(folder / "source.tokenizer.json"), Tokenizer.load(folder / "target.tokenizer.json"))
 
     @classmethod
@@ -246,8 +247,8 @@ class TokenizerPair:
         return cls(tokenizer, tokenizer)
 
 
-def _what_is_no_text(texts: Sequence[object]) -> str:
+def _explain_invalid_text(texts: Sequence[object]) -> str:
     for text in texts:
         if not isinstance(text, str):
             return f"only text can be tokenized, not {type(text).__name__}"
-    return "the text holds half of a surrogate pair, which is not valid Unicode; read it as UTF-8"
+    return "the text has half of a surrogate pair, which is not valid Unicode; decode the input as UTF-8"

@@ -1,11 +1,11 @@
-"""Training of unigram pieces (Kudo 2018, https://arxiv.org/abs/1804.10959) that gives the same pieces every time.
+"""Trains unigram pieces (Kudo 2018, https://arxiv.org/abs/1804.10959) deterministically.
 
-The library's own trainer walks a hash table in random order, so two runs on one corpus end with different vocabularies.
-This one is the same algorithm on arrays: many candidate pieces, expectation-maximisation of their probabilities over
-all segmentations, and again and again the removal of those that the corpus can best do without.
+The library's own trainer walks a hash table in random order, so two runs on one corpus give different vocabularies.
+This is the same algorithm on arrays: start with many candidate pieces, estimate their probabilities over all
+segmentations by expectation-maximisation, remove those whose removal lowers the likelihood least, and repeat.
 
-All words lie end to end in one array of code points. A lattice's edge is an occurrence of a piece in it; the edges are
-handled in groups of equal offset in their word, in all words at once.
+All words are stored end to end in one array of code points. An edge of a lattice is an occurrence of a piece; edges are
+processed in groups of equal offset within their words, for all words at once.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-CANDIDATES = 10  # candidate pieces for each piece wanted
+CANDIDATES = 10  # candidate pieces per piece wanted
 KEPT = 0.6  # share of the pieces that a round keeps
-ROUNDS_OF_EM = 2  # between removals
-MOST_WORDS = 100_000  # different words that are looked at, the most frequent ones
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # of the rolling hash, odd and without structure
+EM_ROUNDS = 2  # between removals
+MAX_WORDS = 100_000  # distinct words considered, the most frequent ones
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # of the rolling hash: odd, with no pattern in its bits
 
 
 def train(words: Mapping[str, int], alphabet: Sequence[str], wanted: int, longest: int) -> list[tuple[str, float]]:
-    """At most `wanted` pieces of at most `longest` characters with their log probabilities, best first.
+    """Trains at most `wanted` pieces of at most `longest` characters; returns them with log probabilities, best first.
 
-    Every character of `alphabet` is among them. There are fewer where the words do not have so many that occur twice.
+    Every character of `alphabet` is among them. There are fewer if the words have too few pieces that occur twice.
     """
     runs, counts = _known_runs(words, set(alphabet))
     pieces = [*sorted(alphabet)[:wanted], *_candidates(runs, counts, longest, CANDIDATES * wanted)]
     fixed = np.arange(len(pieces)) < len(alphabet)
     corpus = Lattice.of(runs, pieces, longest)
-    inside = Lattice.of(pieces, pieces, longest).without_whole()  # how else each piece can be written
+    inside = Lattice.of(pieces, pieces, longest).without_whole()  # the other ways to spell each piece
     alive = np.ones(len(pieces), dtype=bool)
     scores = _log_share(_sums(corpus.piece, counts[corpus.word], len(pieces)))
     while True:
-        for _ in range(ROUNDS_OF_EM):
+        for _ in range(EM_ROUNDS):
             expected = corpus.expected_counts(scores, counts, len(pieces))
             scores = _log_share(expected)
         left = int(alive.sum())
@@ -48,19 +48,19 @@ def train(words: Mapping[str, int], alphabet: Sequence[str], wanted: int, longes
             break
         loss = expected * (scores - inside.best(scores))
         loss[fixed], loss[~alive] = np.inf, -np.inf
-        # Stable, so that equal pieces stand in the order of `pieces`.
+        # Stable, so that ties keep the order of `pieces`.
         keep = np.argsort(-loss, kind="stable")[: max(wanted, int(left * KEPT))]
         alive = np.zeros(len(pieces), dtype=bool)
         alive[keep] = True
         corpus, inside = corpus.only(alive), inside.only(alive)
     order = [int(index) for index in np.argsort(-scores, kind="stable") if alive[index]]
-    # Six decimals come back from JSON as they went.
+    # Six decimals survive JSON unchanged.
     return [(pieces[index], round(float(scores[index]), 6)) for index in order]
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """The occurrences of pieces in words. Nodes are numbered through: word w has nodes first[w] to last[w]."""
+    """The occurrences of pieces in words. Nodes are numbered consecutively: word w has nodes first[w] to last[w]."""
 
     first: Ints  # (words,)
     last: Ints
@@ -92,7 +92,7 @@ class Lattice:
         return self._filtered(alive[self.piece])
 
     def without_whole(self) -> Lattice:
-        """Without the edges that span a word of more than one character."""
+        """Removes the edges that span a whole word of more than one character."""
         whole = (self.start == self.first[self.word]) & (self.end == self.last[self.word])
         return self._filtered(~(whole & (self.end - self.start > 1)))
 
@@ -101,7 +101,7 @@ class Lattice:
         return Lattice(self.first, self.last, *edges)
 
     def forward(self, scores: Floats, *, best: bool = False) -> Floats:
-        """At each node the log of the summed probability (or of the greatest) of all ways to reach it."""
+        """Computes at each node the log of the total (or the highest) probability of all paths to it."""
         reached = np.full(int(self.last[-1]) + 1, -np.inf)
         reached[self.first] = 0.0
         for low, high in _groups(self.end - self.first[self.word]):
@@ -110,6 +110,7 @@ class Lattice:
         return reached
 
     def backward(self, scores: Floats) -> Floats:
+        """Computes at each node the log of the total probability of all paths from it to the end of its word."""
         order = np.lexsort((self.end, self.start, -(self.start - self.first[self.word])))
         start, end, piece = self.start[order], self.end[order], self.piece[order]
         reached = np.full(int(self.last[-1]) + 1, -np.inf)
@@ -119,14 +120,14 @@ class Lattice:
         return reached
 
     def expected_counts(self, scores: Floats, counts: Ints, size: int) -> Floats:
-        """How often each piece is used, over all segmentations of all words by their probability."""
+        """Computes how often each piece is used, over all segmentations of all words weighted by probability."""
         forward, backward = self.forward(scores), self.backward(scores)
         total = forward[self.last]
         share = np.exp(forward[self.start] + scores[self.piece] + backward[self.end] - total[self.word])
         return _sums(self.piece, share * counts[self.word], size)
 
     def best(self, scores: Floats) -> Floats:
-        """The log probability of the best segmentation of each word."""
+        """Computes the log probability of the best segmentation of each word."""
         return self.forward(scores, best=True)[self.last]
 
 
@@ -135,7 +136,7 @@ def _sums(index: Ints, weights: Floats | Ints, size: int) -> Floats:
 
 
 def _gather(reached: Floats, node: Ints, values: Floats, best: bool) -> None:
-    """Write at each node of the sorted `node` the maximum (or the log of the summed exponentials) of its values."""
+    """Writes to each node of the sorted `node` the maximum, or the log of the summed exponentials, of its values."""
     begins = np.flatnonzero(np.concatenate(([True], node[1:] != node[:-1])))
     top = np.maximum.reduceat(values, begins)
     if not best:
@@ -155,19 +156,19 @@ def _log_share(counts: Floats) -> Floats:
 
 
 def _known_runs(words: Mapping[str, int], alphabet: set[str]) -> tuple[list[str], Ints]:
-    """Words cut at characters without a piece, with how often each part occurs, in a fixed order."""
+    """Splits words at characters without a piece; returns the parts and their counts, in a fixed order."""
     counts: dict[str, int] = {}
     for word, count in words.items():
         known = "".join(character if character in alphabet else "\n" for character in word)
         for run in known.split("\n"):
             if run:
                 counts[run] = counts.get(run, 0) + count
-    ranked = sorted(counts, key=lambda run: (-counts[run], run))[:MOST_WORDS]
+    ranked = sorted(counts, key=lambda run: (-counts[run], run))[:MAX_WORDS]
     return ranked, np.array([counts[run] for run in ranked], dtype=np.int64)
 
 
 def _end_to_end(words: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """Code points of all words; how many of its word are left at each (itself included); the number of its word."""
+    """Returns the code points of all words, the characters left in the word at each (itself included), and its word."""
     points = np.frombuffer("".join(words).encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
     sizes = np.array([len(word) for word in words], dtype=np.int64)
     number = np.repeat(np.arange(len(words)), sizes)
@@ -175,7 +176,7 @@ def _end_to_end(words: Sequence[str]) -> tuple[Ints, Ints, Ints]:
 
 
 def _windows(points: Ints, left: Ints, longest: int) -> list[tuple[int, Ints, NDArray[np.uint64]]]:
-    """For each length: the positions where so many characters of one word follow, and a hash of them."""
+    """Lists, for each length, the positions where that many characters of one word follow, and their hashes."""
     rolled = np.zeros(len(points), dtype=np.uint64)
     position = np.arange(len(points))
     windows = []
@@ -191,7 +192,7 @@ def _windows(points: Ints, left: Ints, longest: int) -> list[tuple[int, Ints, ND
 
 
 def _table(pieces: Sequence[str], longest: int) -> tuple[dict[int, NDArray[np.uint64]], dict[int, Ints]]:
-    """For each length the sorted hashes of the pieces of that length, and their ids."""
+    """Returns, for each length, the sorted hashes of the pieces of that length, and their ids."""
     points, left, number = _end_to_end(pieces)
     hashes = {length: np.zeros(0, dtype=np.uint64) for length in range(1, longest + 1)}
     ids = {length: np.zeros(0, dtype=np.int64) for length in range(1, longest + 1)}
@@ -204,7 +205,7 @@ def _table(pieces: Sequence[str], longest: int) -> tuple[dict[int, NDArray[np.ui
 
 
 def _candidates(words: list[str], counts: Ints, longest: int, most: int) -> list[str]:
-    """Strings of two or more characters that occur twice, those that cover most of the corpus, alphabetically."""
+    """Lists strings of two or more characters that occur twice: those that cover most text, alphabetically."""
     points, left, number = _end_to_end(words)
     text = "".join(words)
     begins: list[Ints] = []

@@ -1,6 +1,6 @@
-"""Learning the vocabulary of each kind of tokenizer; headwise.text.tokenizer says how they cut text.
+"""Learns the vocabulary of each kind of tokenizer; headwise.text.tokenizer explains how they split text.
 
-All choices between equals are made here by a fixed rule, because the library makes some of them by chance.
+All ties are broken here by a fixed rule, because the library breaks some of them at random.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell e
 
 NORMALISATIONS: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
 RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
-LONGEST_PIECE = 16  # characters, as SentencePiece has it: longer pieces are whole phrases that never come again
+LONGEST_PIECE = 16  # characters, as in SentencePiece: longer pieces are whole phrases that never recur
 _SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
-_CHUNK = 10_000  # texts joined for one call into the library
+_CHUNK = 10_000  # texts joined for one call of the library
 
 
 def train(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
-    """The library's tokenizer for `texts`; equal texts and settings give equal tokenizers."""
+    """Trains the library's tokenizer on `texts`; equal texts and settings give equal tokenizers."""
     if not any(text.strip() for text in texts):
-        raise DataError("there is no text to train a tokenizer on")
+        raise DataError("there is no text to train a tokenizer on; check data.source, data.target or data.text")
     if settings.kind in ("bpe", "unigram", "char") and settings.size <= RESERVED:
         raise RecipeError(
             f"tokenizer.size = {settings.size} is too small: {settings.kind} has {RESERVED} special tokens and bytes "
@@ -49,7 +49,7 @@ def normaliser(name: str) -> normalizers.Normalizer:
 
 
 def in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
-    """A tokenizer with this model, for pieces inside of runs."""
+    """Builds a tokenizer with this model that splits text into runs first."""
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence([normaliser(normalisation), normalizers.Prepend(" ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(RUNS), "isolated")
@@ -58,7 +58,7 @@ def in_runs(model: models.Model, normalisation: str) -> tokenizers.Tokenizer:
 
 
 def _characters(alphabet: Sequence[str], normalisation: str) -> tokenizers.Tokenizer:
-    """A BPE model that never merges: characters it knows, bytes for the rest."""
+    """Builds a tokenizer of characters, as a BPE model without merges; unknown characters become bytes."""
     vocabulary = {piece: number for number, piece in enumerate((*SPECIAL, *BYTES, *alphabet))}
     tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
     tokenizer.normalizer = normaliser(normalisation)
@@ -72,8 +72,8 @@ def _characters(alphabet: Sequence[str], normalisation: str) -> tokenizers.Token
 def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
     trained = in_runs(models.BPE(unk_token="<unk>", byte_fallback=True), settings.normalisation)
     alphabet = _alphabet(texts, settings)
-    # The library breaks ties between equally frequent characters by chance, so the choice is made here; with the limit
-    # at the number of characters given it has none left to make.
+    # The library breaks ties between equally frequent characters at random, so the alphabet is chosen here; the limit
+    # keeps the library from adding to it.
     trainer = trainers.BpeTrainer(
         vocab_size=settings.size,
         min_frequency=2,
@@ -90,12 +90,12 @@ def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Token
 
 
 def _train_unigram(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
-    cutter = in_runs(models.BPE(), settings.normalisation)
-    words = _count_words(texts, cutter)
+    splitter = in_runs(models.BPE(), settings.normalisation)
+    words = _count_words(texts, splitter)
     pieces = train_unigram(words, _alphabet(texts, settings), settings.size - RESERVED, LONGEST_PIECE)
     if len(pieces) + RESERVED < settings.size:
         raise _too_large(settings, len(pieces) + RESERVED)
-    # A special or byte piece is never found in text (it would span a cut), so its score is of no account.
+    # A special or byte piece never matches text (it would span a run boundary), so its score does not matter.
     scored = [(piece, 0.0) for piece in (*SPECIAL, *BYTES)] + pieces
     return in_runs(models.Unigram(scored, unk_id=UNK, byte_fallback=True), settings.normalisation)
 
@@ -126,9 +126,9 @@ def _train_byte(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Toke
 
 
 def _alphabet(texts: list[str], settings: schema.Tokenizer) -> list[str]:
-    """Characters that get a piece: seen twice, and at most half of the room, so that there is room for longer ones."""
+    """Lists the characters that get a piece: seen twice, and at most half of the room; the rest is for longer ones."""
     counts = _count_characters(texts, settings.normalisation)
-    counts[" "] += len(texts)  # the one that is put before each text
+    counts[" "] += len(texts)  # the space that is put before each text
     seen = [character for character in _ranked(counts) if counts[character] > 1]
     return seen[: max(1, (settings.size - RESERVED) // 2)]
 
@@ -144,15 +144,15 @@ def _count_characters(texts: list[str], normalisation: str) -> Counter[str]:
         points = np.frombuffer(normalised.normalize_str(chunk).encode("utf-32-le"), dtype=np.uint32)
         counts: NDArray[np.int64] = np.bincount(points)
         totals[: len(counts)] += counts
-    totals[ord("\n")] = 0  # a line break is what joined the texts
+    totals[ord("\n")] = 0  # line breaks only join the texts
     return Counter({chr(point): int(totals[point]) for point in np.flatnonzero(totals)})
 
 
-def _count_words(texts: list[str], cutter: tokenizers.Tokenizer) -> Counter[str]:
-    normalised, cut = cast("Any", cutter.normalizer), cast("Any", cutter.pre_tokenizer)
+def _count_words(texts: list[str], splitter: tokenizers.Tokenizer) -> Counter[str]:
+    normalised, split = cast("Any", splitter.normalizer), cast("Any", splitter.pre_tokenizer)
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(word for word, _ in cut.pre_tokenize_str(normalised.normalize_str(text)))
+        counts.update(word for word, _ in split.pre_tokenize_str(normalised.normalize_str(text)))
     return counts
 
 

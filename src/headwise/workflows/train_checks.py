@@ -35,10 +35,8 @@ def check_text(recipe: Recipe, run: RunDirectory, tell: Callable[[str], None]) -
     report = check(recipe.data, run.path)
     for line in report.summary_lines():
         tell(line)
-    if report.spoiled:
-        raise DataError(
-            "training on this text would be spoiled; `headwise check` with the same files says what is wrong"
-        )
+    if report.unusable:
+        raise DataError("this data cannot be trained on; run `headwise check` on the same files to see what is wrong")
 
 
 def source_lines(files: Files) -> Iterator[str]:

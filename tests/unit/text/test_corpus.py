@@ -118,7 +118,7 @@ def test_lines_and_numbers_do_not_depend_on_where_blocks_end(tmp_path: Path, mon
             assert [batch.first + i for batch in batches for i in range(len(batch.texts))] == [1, 2, 3, 4]
 
 
-# What cannot be read
+# Unreadable files
 
 
 def test_invalid_utf8_names_the_line_and_the_byte(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_tsv_columns_are_chosen_by_number(tmp_path: Path) -> None:
 
 def test_a_tsv_row_without_the_column_is_named(tmp_path: Path) -> None:
     file = write(tmp_path / "pairs.tsv", "one\teins\ntwo\n")
-    assert error_of(read_pairs([file])).startswith(f"{file}:2: 1 columns, but column 2 is wanted")
+    assert error_of(read_pairs([file])).startswith(f"{file}:2: 1 columns, but column 2 is needed")
 
 
 def test_jsonl_fields_are_chosen_by_name_also_inside_objects(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headwise.config.schema import Filters
 from headwise.text.filters import REASONS, FilterCounts, line_filter, pair_filter
-from headwise.text.hash_set import Seen
+from headwise.text.hash_set import HashSet
 from headwise.text.scripts import count_words, in_wrong_script, length, scripts_of
 
 ALL = Filters(copies=True, duplicates=True, script=True)
@@ -59,7 +59,7 @@ def test_a_language_model_keeps_empty_and_long_lines() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8))))
-def test_lines_in_are_exactly_lines_kept_plus_dropped(pairs: list[tuple[str, str]]) -> None:
+def test_lines_read_are_exactly_lines_kept_plus_dropped(pairs: list[tuple[str, str]]) -> None:
     counts, reason = FilterCounts(), pair_filter(ALL, ("en", "zh"))
     kept = 0
     for pair in pairs:
@@ -81,7 +81,7 @@ def test_chinese_and_english_count_as_about_equally_long() -> None:
     assert pair_filter(Filters(max_ratio=3.0))(english * 3, chinese * 3) is None
 
 
-def test_the_quick_length_test_never_disagrees_with_the_exact_one() -> None:
+def test_the_quick_length_check_never_disagrees_with_the_exact_one() -> None:
     drawn = random.Random(3)
     for _ in range(3000):
         sides = ["".join(drawn.choices("ab 漢語é", k=drawn.randint(1, 120))) for _ in range(2)]
@@ -125,7 +125,7 @@ def test_the_script_is_checked_against_the_declared_language(text: str, language
 
 
 def test_the_compact_set_remembers_exactly_what_was_added() -> None:
-    seen, reference = Seen(), set()
+    seen, reference = HashSet(), set()
     drawn = random.Random(7)
     for _ in range(60_000):
         item = str(drawn.randrange(40_000))
@@ -142,7 +142,7 @@ def test_the_compact_set_survives_hashes_that_crowd_at_its_end() -> None:
         def __hash__(self) -> int:
             return -1 - self.number - 1  # the highest unsigned values, all in the last slots
 
-    seen = Seen()
+    seen = HashSet()
     items = [Crowded(number) for number in range(3000)]
     assert all(seen.add(item) for item in items)
     assert not any(seen.add(item) for item in items)

@@ -25,7 +25,7 @@ def english_words(sentence: str) -> list[str]:
 
 
 def reserved_in(sentence: str) -> set[tuple[str, str]]:
-    """The reserved combinations whose two words both stand in the sentence, read from its text alone."""
+    """Finds the reserved combinations whose two words both occur in the sentence, from its text alone."""
     found = english_words(sentence)
     heads = {VERB_FORMS[word] for word in found if word in VERB_FORMS} | (words.LANDMARKS.keys() & set(found))
     companions = {NOUN_FORMS[word] for word in found if word in NOUN_FORMS}
@@ -49,7 +49,7 @@ def held_out(book: Phrasebook) -> list[PhrasePair]:
 
 
 def test_a_million_pairs_are_distinct_so_no_english_sentence_has_two_translations(book: Phrasebook) -> None:
-    # Hashes instead of strings keep the test small; a clash of two among a million is one in tens of millions.
+    # Hashes take less memory than strings; among a million a collision has odds of one in tens of millions.
     assert len({hash(pair.english) for pair in book.pairs(1_000_000)}) == 1_000_000
 
 

@@ -15,7 +15,7 @@ from headwise.workflows.check import check
 
 
 def sentences(count: int, seed: int = 1) -> tuple[list[str], list[str]]:
-    """Pairs whose lengths are related as those of translations are: correlated, with noise."""
+    """Makes pairs whose lengths correlate, with noise, like those of translations."""
     drawn = random.Random(seed)
     source, target = [], []
     for number in range(count):
@@ -42,7 +42,7 @@ def found(report: Report, name: str) -> Finding:
 def test_a_sound_corpus_has_no_findings_and_right_totals(tmp_path: Path) -> None:
     report = report_on(tmp_path, ["a dog", "two small cats"], ["ein Hund", "zwei kleine Katzen"])
     assert report.findings == []
-    assert not report.spoiled
+    assert not report.unusable
     assert [(side.lines, side.words, side.longest) for side in report.sides] == [(2, 5, 3), (2, 5, 3)]
     assert report.sides[0].characters == 5 + 14
     assert report.sides[0].histogram() == [("0", 0), ("1-5", 2)]
@@ -68,7 +68,7 @@ def test_faults_are_counted_with_their_first_lines(tmp_path: Path) -> None:
     }
     assert report.counts.dropped == {"empty": 1, "control": 1, "max_ratio": 1}
     assert report.counts.kept + 3 == report.counts.lines == 200
-    assert not report.spoiled
+    assert not report.unusable
 
 
 def test_examples_are_few_however_many_faults_there_are(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_examples_are_few_however_many_faults_there_are(tmp_path: Path) -> None:
     assert [example.line for example in finding.examples] == [61, 62, 63, 64, 65]
 
 
-def test_the_filters_count_in_the_report_is_what_training_will_drop(tmp_path: Path) -> None:
+def test_the_report_counts_what_training_will_drop(tmp_path: Path) -> None:
     source, target = sentences(50)
     report = report_on(tmp_path, source * 2, target * 2, filters=Filters(duplicates=True))
     assert report.counts.dropped == {"duplicates": 50}
@@ -88,11 +88,11 @@ def test_the_filters_count_in_the_report_is_what_training_will_drop(tmp_path: Pa
 def test_nothing_left_after_the_filters_is_an_error(tmp_path: Path) -> None:
     report = report_on(tmp_path, ["a", "b"], ["c\x00", "d\x00"])
     assert found(report, "nothing-left").severity == "error"
-    assert report.spoiled
+    assert report.unusable
 
 
 @pytest.mark.parametrize(("longer", "shorter"), [("source", "target"), ("target", "source")])
-def test_sides_of_different_length_spoil_training(tmp_path: Path, longer: str, shorter: str) -> None:
+def test_sides_of_different_length_cannot_be_trained_on(tmp_path: Path, longer: str, shorter: str) -> None:
     sides = dict(zip(("source", "target"), sentences(30), strict=True))
     sides[longer].append("one more line")
     finding = found(report_on(tmp_path, sides["source"], sides["target"]), "line-counts")
@@ -101,12 +101,12 @@ def test_sides_of_different_length_spoil_training(tmp_path: Path, longer: str, s
     assert "30" in finding.message
 
 
-# A line lost in the middle
+# A line missing in the middle
 
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("lost", [1000, 2317, 4100])
-def test_a_line_lost_in_the_middle_is_found_near_its_place(tmp_path: Path, side: int, lost: int) -> None:
+def test_a_line_missing_in_the_middle_is_found_near_its_place(tmp_path: Path, side: int, lost: int) -> None:
     sides = sentences(5000)
     del sides[side][lost - 1]
     sides[1 - side].pop()  # equal counts: only the shift tells
@@ -118,7 +118,7 @@ def test_a_line_lost_in_the_middle_is_found_near_its_place(tmp_path: Path, side:
     assert ("source", "target")[side] in finding.remedy
 
 
-def test_a_shift_that_another_lost_line_ends_is_found_too(tmp_path: Path) -> None:
+def test_a_shift_that_ends_at_another_missing_line_is_found_too(tmp_path: Path) -> None:
     source, target = sentences(5000)
     del source[1499]
     del target[2999]
@@ -172,11 +172,11 @@ def test_real_corpora_raise_no_false_alarm(folder: str, languages: tuple[str, st
     held_out = Texts(source=f"val.{source}.gz", target=f"val.{target}.gz")
     data = Data(source=f"train.{source}.gz", target=f"train.{target}.gz", languages=languages, validation=held_out)
     report = check(data, base)
-    assert not report.spoiled
+    assert not report.unusable
     assert [finding.name for finding in report.findings if finding.severity == "warning"] == []
 
 
-# What cannot be read is reported, not raised
+# Unreadable text is reported, not raised
 
 
 def test_broken_encoding_is_counted_by_line(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_missing_file_and_mixed_kinds_are_refused(tmp_path: Path) -> None:
             check(data, tmp_path)
 
 
-# What cannot be meant
+# Data that cannot be intended
 
 
 def test_the_same_file_on_both_sides_is_an_error(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_same_file_on_both_sides_is_an_error(tmp_path: Path) -> None:
 
 def test_copies_are_an_error_only_between_two_languages(tmp_path: Path) -> None:
     source, _ = sentences(40)
-    assert not report_on(tmp_path, source, source).spoiled
+    assert not report_on(tmp_path, source, source).unusable
     assert found(report_on(tmp_path, source, source, languages=("en", "de")), "copies").severity == "error"
 
 
@@ -238,7 +238,7 @@ def test_overlap_is_found_exactly_and_after_normalisation(tmp_path: Path) -> Non
     report = report_on(tmp_path, source, target, validation=Texts(source="val.en", target="val.de"))
     finding = found(report, "validation-overlap")
     assert finding.severity == "warning"
-    assert finding.message.startswith("2 of 5 validation lines stand in the training text (1 exactly, 1 but")
+    assert finding.message.startswith("2 of 5 validation lines occur in the training text (1 exactly, 1 apart")
     assert [(example.line, example.text) for example in finding.examples] == [
         (4, "validation line 1"),
         (6, "validation line 2"),
@@ -252,7 +252,7 @@ def test_test_text_that_is_training_text_is_an_error(tmp_path: Path) -> None:
     assert found(report, "test-overlap").severity == "error"
 
 
-def test_short_lines_of_a_language_model_may_recur_but_long_ones_are_told(tmp_path: Path) -> None:
+def test_short_lines_of_a_language_model_may_recur_but_long_ones_are_reported(tmp_path: Path) -> None:
     long = "A whole sentence that nobody writes twice by chance, or so one hopes."
     (tmp_path / "train.txt").write_text(f"ROMEO:\n\n{long}\nbye\n")
     (tmp_path / "val.txt").write_text(
@@ -264,7 +264,7 @@ def test_short_lines_of_a_language_model_may_recur_but_long_ones_are_told(tmp_pa
     assert not report.parallel
 
 
-def test_the_short_form_has_totals_and_one_line_for_each_problem(tmp_path: Path) -> None:
+def test_the_short_form_has_totals_and_one_line_per_problem(tmp_path: Path) -> None:
     report = report_on(tmp_path, ["a dog", "", "a cat"], ["ein Hund", "nichts"])
     first, *problems = report.summary_lines()
     assert first == "2 pairs, 2 + 3 words; 1 kept, dropped: empty 1"

@@ -1,4 +1,4 @@
-"""Subword regularisation: same text, seeded draws that depend on the sentence alone, right frequencies."""
+"""Subword regularisation: same text, draws that do not depend on the batch, right frequencies."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_sampled_pieces_spell_the_same_text(kind: str, dropout: float) -> None:
 def slow_bpe_dropout(
     tokenizer: Tokenizer, dropout: float, seed: int, epoch: int, row: int, ids: list[int]
 ) -> list[int]:
-    """The algorithm of the paper for one sentence, word by word, with the draws of the fast one."""
+    """Runs the algorithm of the paper on one sentence, word by word, with the same draws as the fast one."""
     number = {piece: index for index, piece in enumerate(tokenizer.vocabulary)}
     rank = {(left, right): place for place, (left, right) in enumerate(tokenizer.parts["model"]["merges"])}
     symbols = [
@@ -123,7 +123,7 @@ def test_bpe_dropout_does_what_the_slow_reference_does_with_the_same_draws(dropo
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_draw_does_not_depend_on_the_batch_but_on_seed_epoch_and_sentence(kind: str) -> None:
+def test_a_draw_depends_on_seed_epoch_and_sentence_but_not_on_the_batch(kind: str) -> None:
     lines = list(texts(40))
     whole = resampled(kind, 0.3, lines)
     alone = [resampled(kind, 0.3, [line], first=row)[0] for row, line in enumerate(lines)]
@@ -136,7 +136,7 @@ def test_a_draw_does_not_depend_on_the_batch_but_on_seed_epoch_and_sentence(kind
     assert resampled(kind, 0.3, lines, first=1) != whole
 
 
-def test_a_word_with_one_merge_stays_in_parts_as_often_as_dropout_says() -> None:
+def test_a_word_with_one_merge_stays_split_with_the_dropout_probability() -> None:
     tokenizer = trained("bpe")
     # A space and a letter: one possible merge, so one draw decides.
     whole = next(index for index, piece in enumerate(tokenizer.vocabulary) if len(piece) == 2 and piece[0] == " ")
@@ -146,7 +146,7 @@ def test_a_word_with_one_merge_stays_in_parts_as_often_as_dropout_says() -> None
     assert abs(parts - 0.3) < 4 * math.sqrt(0.3 * 0.7 / count)
 
 
-def test_unigram_segmentations_come_as_often_as_their_probability_says() -> None:
+def test_unigram_segmentations_are_as_frequent_as_their_probability() -> None:
     tokenizer = trained("unigram")
     word = " bird"
     scores = {piece: SMOOTHING * score for piece, score in tokenizer.parts["model"]["vocab"][260:]}
@@ -172,7 +172,7 @@ def segmentations(word: str, pieces: set[str]) -> list[tuple[str, ...]]:
     ]
 
 
-def test_draws_are_spread_evenly() -> None:
+def test_draws_are_uniform() -> None:
     keys = draw_keys(1, 0, np.repeat(np.arange(200), 50), np.tile(np.arange(50), 200))
     numbers = draws(keys, 0)
     counts, _ = np.histogram(numbers, bins=10, range=(0, 1))

@@ -1,4 +1,4 @@
-"""Tokenizers: text comes back, special tokens cannot be forged, files are portable, mistakes get one clear line."""
+"""Tokenizers: text is restored, special tokens cannot be forged, files are portable, errors are one clear line."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def make(**values: object) -> schema.Tokenizer:
 @pytest.mark.parametrize("kind", EXACT)
 @settings(max_examples=60, deadline=None)
 @given(text=ANY_TEXT)
-def test_any_text_comes_back_as_it_was_after_normalisation(kind: str, normalisation: str, text: str) -> None:
+def test_any_text_is_restored_after_normalisation(kind: str, normalisation: str, text: str) -> None:
     tokenizer = trained(kind, normalisation)
     assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalise(text)
 
@@ -77,7 +77,7 @@ def test_any_text_comes_back_as_it_was_after_normalisation(kind: str, normalisat
 @pytest.mark.parametrize(
     "text", ["", " ", "  two  spaces  ", "▁low line", "\t\r\n", "\x00", "a\u2028b\u0085c", "🧑‍🚀é", *FORGED]
 )
-def test_awkward_text_comes_back(kind: str, text: str) -> None:
+def test_awkward_text_is_restored(kind: str, text: str) -> None:
     tokenizer = trained(kind, "none")
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
@@ -91,7 +91,7 @@ def test_special_ids_are_always_the_first_four(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_that_spells_a_special_token_never_becomes_one_also_after_save_and_load(kind: str, tmp_path: Path) -> None:
+def test_text_that_spells_a_special_token_never_becomes_one_even_after_save_and_load(kind: str, tmp_path: Path) -> None:
     trained(kind).save(tmp_path / "t.json")
     for tokenizer in (trained(kind), Tokenizer.load(tmp_path / "t.json")):
         for text in FORGED:
@@ -133,7 +133,7 @@ def test_training_in_another_process_gives_the_same_file(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_chinese_needs_no_other_setting(kind: str) -> None:
+def test_chinese_needs_no_special_setting(kind: str) -> None:
     chance = random.Random(1)
     words = ["我们", "今天", "去", "学校", "他", "喜欢", "吃", "苹果", "。"]
     texts = ["".join(chance.choices(words, k=6)) for _ in range(300)]
@@ -158,7 +158,7 @@ def test_a_vocabulary_without_room_for_bytes_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_refused(kind: str) -> None:
+def test_training_without_text_is_refused(kind: str) -> None:
     with pytest.raises(DataError, match="no text"):
         Tokenizer.train(["", "  "], make(kind=kind, size=300))
 
@@ -175,14 +175,14 @@ def test_words_keep_the_most_frequent_and_read_others_as_unknown() -> None:
     assert tokenizer.decode([4, 5, 1]) == "a b <unk>"
 
 
-def test_decoding_leaves_out_padding_and_ends() -> None:
+def test_decoding_leaves_out_padding_begin_and_end() -> None:
     tokenizer = trained("bpe")
     ids = tokenizer.encode("the old dog")
     assert tokenizer.decode([2, *ids, 3, 0, 0]) == "the old dog"
     assert tokenizer.decode_batch([[2, *ids], [0]]) == ["the old dog", ""]
 
 
-def test_ids_of_any_kind_are_decoded() -> None:
+def test_ids_in_any_container_are_decoded() -> None:
     tokenizer = trained("bpe")
     ids = np.array([2, *tokenizer.encode("the old dog é"), 3])
     for some in (ids, ids.tolist(), tuple(ids), tuple(ids.tolist()), iter(ids), tuple(ids[1:-1])):
@@ -201,7 +201,7 @@ def test_half_a_surrogate_pair_is_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff\xfe", b'{"model": {"type": "BPE"}}'])
-def test_what_is_no_tokenizer_file_is_refused_by_name(content: bytes | None, tmp_path: Path) -> None:
+def test_an_invalid_tokenizer_file_is_refused_by_name(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     if content is not None:
         path.write_bytes(content)
@@ -217,7 +217,7 @@ def test_a_tokenizer_with_other_special_tokens_is_refused(tmp_path: Path) -> Non
         Tokenizer.load(tmp_path / "t.json")
 
 
-def test_a_file_from_elsewhere_cannot_pad_cut_draw_or_read_special_tokens_in_text(tmp_path: Path) -> None:
+def test_a_file_from_elsewhere_cannot_pad_truncate_sample_or_read_special_tokens_in_text(tmp_path: Path) -> None:
     trained("bpe").save(tmp_path / "t.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
     theirs.add_special_tokens(["<s>", "</s>"])
