@@ -1,4 +1,4 @@
-"""The one exception tree: every mistake that a user can make is a HeadwiseError with one clear line."""
+"""The exceptions of Headwise: every problem that a user can solve is a HeadwiseError with a one-line message."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 class HeadwiseError(Exception):
-    """A mistake with a remedy. Its text is one line; the command line prints it and exits with `exit_code`."""
+    """A problem with a remedy. The command line prints its one-line message and exits with `exit_code`."""
 
     exit_code = 2
 
 
 class UsageError(HeadwiseError):
-    """The call itself is wrong: an argument, a combination of options."""
+    """The call itself is wrong: an argument, or a combination of options."""
 
 
 class RecipeError(HeadwiseError):
@@ -20,7 +20,7 @@ class RecipeError(HeadwiseError):
 
 
 class DataError(HeadwiseError):
-    """A corpus cannot be used as it is. Names the file and, where there is one, the line (counted from 1)."""
+    """A corpus cannot be used as it is. Names the file and, if there is one, the line (from 1)."""
 
     def __init__(self, problem: str, *, file: str | Path | None = None, line: int | None = None) -> None:
         self.problem, self.file, self.line = problem, file, line
@@ -29,14 +29,14 @@ class DataError(HeadwiseError):
 
 
 class ModelError(HeadwiseError):
-    """A model directory or checkpoint is missing, damaged, or of a format that this version does not know."""
+    """A model directory or checkpoint is missing, damaged, or in a format unknown to this version."""
 
 
 class ShapeError(HeadwiseError, ValueError):
-    """Tensors or sizes that do not fit each other."""
+    """Shapes or sizes do not match."""
 
 
 class WorkFailed(HeadwiseError):
-    """The call was right, but the work could not be finished (a full disk, a loss that is not a number)."""
+    """The call was right, but the work could not be finished (a full disk, a loss that is NaN or infinite)."""
 
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Writes files atomically: a file is complete or absent, never partial."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from headwise.errors import UsageError, WorkFailed
 
 
 def check_place(path: Path) -> None:
-    """Refuses a place where no file can be, before any work is done for it."""
+    """Refuses a path where no file can be written, before any work is done for it."""
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError(
-            f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}"
+            f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}; "
+            "choose another path"
         )
 
 
 @contextmanager
 def whole_file(file: str | Path) -> Iterator[TextIO]:
-    """Opens for writing beside `file` and renames at the end; after an error the old file, if any, is as it was.
+    """Opens a temporary file beside `file` for writing and renames it at the end; an error leaves any old file intact.
 
-    A device or pipe is written to directly.
+    Devices and pipes are written to directly.
     """
     path = Path(file)
     check_place(path)
@@ -39,7 +40,7 @@ def whole_file(file: str | Path) -> Iterator[TextIO]:
             partial.replace(path)
     except OSError as error:
         raise WorkFailed(
-            f"could not write {path}: {error.strerror or error}; free some space or choose another place"
+            f"could not write {path}: {error.strerror or error}; free some space or choose another path"
         ) from error
     finally:
         if not special:
@@ -47,12 +48,13 @@ def whole_file(file: str | Path) -> Iterator[TextIO]:
 
 
 def write_whole(file: str | Path, content: bytes) -> None:
+    """Writes `content` to `file` atomically."""
     with whole_file(file) as stream:
         stream.buffer.write(content)
 
 
 def sync(path: Path) -> None:
-    """Waits until a file or folder is on the disk."""
+    """Waits until a file or folder is safely on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""A corpus in chunks of a few thousand texts that passed the filters, with an exact account of those that did not."""
+"""Streams a corpus in chunks of a few thousand texts that passed the filters, and counts exactly what was dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwise.text.filters import FilterCounts, line_filter, pair_filter
 
 @dataclass(frozen=True)
 class Chunk:
-    """A list of texts for each side, and the line number of each row through all files of the corpus, from 1."""
+    """The texts of each side, and the line number of each row, counted from 1 through all files of the corpus."""
 
     texts: dict[str, list[str]]
     lines: NDArray[np.int64]
@@ -23,7 +23,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Files:
-    """A corpus: parallel files (`target` empty: a source file holds both sides), or the text of a language model."""
+    """The files of a corpus: parallel files (`target` is empty if one file holds both sides), or plain text."""
 
     source: Sequence[str] = ()
     target: Sequence[str] = ()
@@ -41,7 +41,7 @@ class Files:
 
 
 class Chunks:
-    """Streams a corpus, as often as it is asked to; `counts` and `files` are those of the last time."""
+    """Streams a corpus any number of times; `counts` and `files` describe the latest pass."""
 
     def __init__(self, files: Files, filters: Filters, languages: Sequence[str] = ()) -> None:
         self.corpus, self.filters, self.languages = files, filters, languages
@@ -67,7 +67,7 @@ class Chunks:
             yield Chunk(texts, first + np.flatnonzero(kept))
 
     def _read(self) -> Iterator[tuple[str, dict[str, list[str]], list[str | None]]]:
-        """Of each batch of lines: the file, the texts of each side, and why each is dropped (None: it is kept)."""
+        """Yields, per batch of lines, the file, the texts of each side, and why each is dropped (None: it is kept)."""
         if self.sides == ("text",):
             drop_line = line_filter(self.filters, self.languages)
             field = self.corpus.fields[0] if self.corpus.fields else None
@@ -84,7 +84,7 @@ class Chunks:
 
 
 def sample(chunks: Chunks, characters: int) -> dict[str, list[str]]:
-    """Texts of each side from all over the corpus, every n-th one, of about this many characters at most in all."""
+    """Takes every n-th text of the whole corpus, with n such that the total is at most `characters`."""
     texts: dict[str, list[str]] = {side: [] for side in chunks.sides}
     step, held, row = 1, 0, 0
     for chunk in chunks:

@@ -1,13 +1,13 @@
-"""Which sentences make which batch: a pure function of (seed, epoch), so any batch of any epoch can be made directly.
+"""Assigns sentences to batches as a pure function of (seed, epoch), so any batch of any epoch can be made directly.
 
 An epoch: shuffle all sentences; sort them by length in pools; cut the pools into batches that fit the token budget;
-shuffle the batches. Sentences of one length stand in random order, and the first cut falls at random, so every epoch
-has other batches.
+shuffle the batches. Sentences of equal length are in random order and the position of the first cut is random, so every
+epoch has different batches.
 
-The budget bounds the padded tokens of the longer side, B · max(S, T), ends of sentences included. Pieces that subword
-regularisation draws are not known yet when an epoch is planned: their batches come out longer by what it adds. Batches
-that are neighbours by length then share their sentences out anew, by the lengths that were drawn: else the longest draw
-of each batch would leave a quarter of it empty.
+The budget bounds the padded tokens of the longer side, B · max(S, T), with the end of each sentence. The pieces that
+subword regularisation draws are not known when an epoch is planned: its batches come out somewhat longer. Batches of
+similar length then redistribute their sentences by the lengths drawn; otherwise the longest sentence of each batch
+would leave a quarter of it to padding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headwise.errors import DataError
 
 PLACE_BITS = 18
 POOL = 2**PLACE_BITS  # sentences sorted together; bounds the memory of planning
-NEIGHBOURS = 64  # batches that share their sentences out anew when pieces are drawn
+NEIGHBOURS = 64  # batches that redistribute their sentences when pieces are drawn
 Ints = NDArray[np.integer]
 
 
@@ -32,7 +32,7 @@ def generator(seed: int, epoch: int, purpose: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Plan:
-    """An epoch: batch i has the rows order[cuts[j]:cuts[j + 1]], where j = batches[i]."""
+    """The batches of an epoch: batch i has the rows order[cuts[j]:cuts[j + 1]], where j = batches[i]."""
 
     order: NDArray[np.int32]
     cuts: NDArray[np.int64]
@@ -46,24 +46,25 @@ class Plan:
         return self.order[self.cuts[which] : self.cuts[which + 1]]
 
     def neighbourhood(self, index: int) -> slice:
-        """Where in `order` the batches stand that are about as long as batch `index`, itself among them."""
+        """Returns the part of `order` with the batches about as long as batch `index`, including itself."""
         first = int(self.batches[index]) // NEIGHBOURS * NEIGHBOURS
         last = min(first + NEIGHBOURS, len(self.cuts) - 1)
         return slice(int(self.cuts[first]), int(self.cuts[last]))
 
 
 class Planner:
-    """Plans epochs over sentences of given lengths (ends of sentences not counted in)."""
+    """Plans epochs over sentences of given lengths (end of sentence not counted)."""
 
     def __init__(self, source: Ints, target: Ints, batch_tokens: int, seed: int, longest: int | None = None) -> None:
         self.source, self.target, self.budget, self.seed = source, target, batch_tokens, seed
         limit = batch_tokens if longest is None else min(batch_tokens, longest)
-        self._fits = (source < limit) & (target < limit)  # with its end each takes one more
+        self._fits = (source < limit) & (target < limit)  # the end of sentence takes one more
         self.dropped = len(source) - int(self._fits.sum())
         if self.dropped == len(source):
-            raise DataError(f"no sentence is shorter than {limit} tokens; set training.batch_tokens higher")
+            raise DataError(f"no sentence is shorter than {limit} tokens; raise training.batch_tokens")
 
     def plan(self, epoch: int) -> Plan:
+        """Plans the batches of an epoch, shuffled by (seed, epoch)."""
         chance = generator(self.seed, epoch, 0)
         order = self._kept()
         chance.shuffle(order)
@@ -71,7 +72,7 @@ class Planner:
         return Plan(order, cuts, chance.permutation(len(cuts) - 1))
 
     def fixed(self) -> Plan:
-        """Every sentence once, without chance: for validation."""
+        """Plans every sentence once, in a fixed order: for validation."""
         order = self._kept()
         cuts = self._sort_and_cut(order)
         return Plan(order, cuts, np.arange(len(cuts) - 1))
@@ -81,9 +82,9 @@ class Planner:
         return rows[self._fits] if self.dropped else rows
 
     def _sort_and_cut(self, order: NDArray[np.int32], first: float = 1.0) -> NDArray[np.int64]:
-        """Sorts each pool of `order` in place and gives the bounds of the batches.
+        """Sorts each pool of `order` in place and returns the bounds of the batches.
 
-        The first batch of a pool is filled to the share `first` only, which shifts all others.
+        The first batch of a pool is filled only to the share `first`, which shifts all others.
         """
         cuts = [np.zeros(1, dtype=np.int64)]
         for start in range(0, len(order), POOL):
@@ -94,12 +95,12 @@ class Planner:
         return np.concatenate(cuts)
 
     def by_length(self, source: Ints, target: Ints) -> NDArray[np.int64]:
-        """An order in which neighbours are alike on both sides."""
+        """Returns an order in which neighbours have similar lengths on both sides."""
         return _by_length(source, target, self.width)
 
     @cached_property
     def width(self) -> int:
-        """The width of target buckets (0: none) that wastes fewest positions on this corpus."""
+        """The width of target buckets (0: none) that wastes the fewest positions to padding on this corpus."""
         pool = self._kept()[:POOL]
         source, target = (side[pool].astype(np.int64) + 1 for side in (self.source, self.target))
 
@@ -115,14 +116,14 @@ class Planner:
 
 
 def _by_length(source: Ints, target: Ints, width: int) -> NDArray[np.int64]:
-    """An order in which neighbours are alike on both sides.
+    """Returns an order in which neighbours have similar lengths on both sides.
 
-    Where the sides are about equally long: by the longer one, and within it by the difference, up and down in turns (as
-    one mows a lawn), so that the difference does not jump where the longer side grows. Where one side is mostly the
-    longer one that leaves the other in disorder: then by buckets of the target, the source up and down in turns.
+    If the sides are about equally long (width 0): by the longer one, then by the difference, alternately ascending and
+    descending, so that the difference does not jump where the longer side grows. If one side is mostly the longer one,
+    that would leave the other unsorted: then by buckets of the target, the source alternately ascending and descending.
     """
-    # One number holds all keys and, last, the place: sorting numbers is several times as fast as sorting by keys, and
-    # equal sentences keep their (shuffled) order.
+    # One number holds all keys and, last, the position: sorting numbers is several times faster than sorting by several
+    # keys, and equal sentences keep their (shuffled) order.
     left, right = (np.minimum(side, 2**16 - 1).astype(np.int64) for side in (source, target))
     if width == 0:
         slow, fast, last = np.maximum(left, right), left - right, np.zeros_like(left)
@@ -134,12 +135,12 @@ def _by_length(source: Ints, target: Ints, width: int) -> NDArray[np.int64]:
 
 
 def _cut(longer: NDArray[np.int64], budget: int, first: float = 1.0) -> NDArray[np.int64]:
-    """Ends of batches: as many sentences as fit, rows times the longest."""
+    """Returns the ends of the batches: each takes as many sentences as fit, rows times the longest."""
     ends = []
     start, room = 0, int(budget * first)
     while start < len(longer):
         window = np.maximum.accumulate(longer[start : start + max(1, room // int(longer[start]))])
-        # Rows times longest never falls along the window, so the bound is found by bisection.
+        # Rows times longest never decreases along the window, so bisection finds the bound.
         fitting = int(np.searchsorted(window * np.arange(1, len(window) + 1), room, side="right"))
         start += max(1, fitting)
         ends.append(start)

@@ -1,4 +1,4 @@
-"""Reading ahead in a thread, so that the model never waits for its next batch."""
+"""Reads ahead in a thread, so that the model never waits for its next batch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Item = TypeVar("Item")
 
 
 class Prefetch(Generic[Item]):
-    """Hands out what `items` yields, at most `ahead` of them made before they are asked for.
+    """Yields what `items` yields, with at most `ahead` items prepared in advance.
 
         with Prefetch(walk(batches, cursor)) as ready:
             for batch, cursor in ready: ...
 
-    Each item carries its own cursor, so what was read ahead and not handed out is simply made again after a resume. An
-    exception of `items` is raised at the place in the order where it happened. Leaving the block ends the thread.
+    Each item carries its own cursor, so items that were read ahead but not yielded are simply made again after a
+    resume. An exception raised by `items` is raised here after the items before it. Leaving the block ends the thread.
     """
 
     def __init__(self, items: Iterable[Item], ahead: int = 4) -> None:
@@ -47,11 +47,11 @@ class Prefetch(Generic[Item]):
                 raise ready
 
     def close(self) -> None:
-        """Stop reading ahead and wait for the thread; what is left in the queue is thrown away."""
+        """Stops reading ahead, waits for the thread, and discards what is left in the queue."""
         self._closed.set()
         while self._thread.is_alive():
             try:
-                self._queue.get(timeout=0.01)  # room for a thread that waits to put
+                self._queue.get(timeout=0.01)  # makes room for a thread blocked in put
             except Empty:
                 continue
 
@@ -61,7 +61,7 @@ class Prefetch(Generic[Item]):
             for item in self._items:
                 if not self._put((item,)):
                     return
-        except BaseException as error:  # whatever it is, it belongs to the consumer
+        except BaseException as error:  # any exception is passed on to the consumer
             ending = error
         self._put(ending)
 

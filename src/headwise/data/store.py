@@ -1,13 +1,13 @@
-"""The token store: a corpus as ids in memory-mapped files, written once and reused while nothing changed.
+"""The token store: a corpus as ids in memory-mapped files, written once and reused as long as nothing changes.
 
     <cache>/<key>/                      key: a hash of the content, the tokenizers and the filters
         source.tokens  source.offsets   ids end to end; sentence i is offsets[i] to offsets[i + 1]
         target.tokens  target.offsets   (a language model has `text` instead of the two)
-        lines                           the number of each sentence's line, through all files of the corpus, from 1
-        manifest.json                   sizes, hashes, filter counts; written last, so it says that the rest is whole
+        lines                           the line number of each sentence, from 1 through all files of the corpus
+        manifest.json                   sizes, hashes, filter counts; written last, so it marks the store as complete
 
-Ids carry no begin or end of sentence: batches add them. The maps are released again and again while they are read, so
-the memory in use does not grow with the corpus.
+Ids have no begin or end of sentence: batches add them. Mapped pages are released regularly while they are read, so the
+memory in use does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from headwise.text.ragged import Ragged, spans
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-# A touched row may bring 64 KB of its tokens and of its offset into memory (the kernel maps neighbours with it).
+# Reading a row may map 64 KB around its tokens and 64 KB around its offset (the kernel maps neighbouring pages too).
 ROWS_BETWEEN_RELEASES = 400
-SMALL = 64 * 2**20  # bytes; a store below this may stay in memory
+SMALL = 64 * 2**20  # bytes; a smaller store may stay in memory
 _BLOCK = 1_000_000
 
 
 class StoreDamagedError(Exception):
-    """The directory is not a whole store of this version; whoever has the corpus writes it again."""
+    """The directory is not a complete store of this version; it has to be written again from the corpus."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a store without reading it."""
+    """Describes a store without reading it."""
 
     sides: dict[str, str]  # name of the side -> numpy type of its ids
     sentences: int
     tokens: dict[str, int]
     longest: dict[str, int]
-    files: list[tuple[str, int]]  # each file of the corpus (its source side) and how many lines it has
+    files: list[tuple[str, int]]  # each corpus file (source side) and its number of lines
     dropped: dict[str, int]  # by reason
     sizes: dict[str, int]  # bytes of each file of the store
     hashes: dict[str, str]
@@ -73,12 +73,12 @@ class Manifest:
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreDamagedError(f"{directory}: {error}") from error
         if manifest.format != FORMAT or not whole:
-            raise StoreDamagedError(f"{directory}: another format, or a file is cut short")
+            raise StoreDamagedError(f"{directory}: the format is unknown or a file is truncated")
         return manifest
 
 
 class Store:
-    """A corpus as ids: rows of one side (`text`) or two aligned ones (`source`, `target`)."""
+    """Reads a corpus as ids: rows of one side (`text`) or of two aligned ones (`source`, `target`)."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -95,7 +95,7 @@ class Store:
         return self.manifest.sentences
 
     def rows(self, side: str, rows: NDArray[np.integer]) -> Ragged:
-        """The sentences of `rows`, in that order."""
+        """Returns the sentences of `rows`, in that order."""
         offsets = self._offsets[side]
         starts = offsets[rows]
         lengths = offsets[rows + 1] - starts
@@ -104,17 +104,17 @@ class Store:
         return Ragged(tokens, lengths)
 
     def slice(self, side: str, start: int, stop: int) -> NDArray[np.integer]:
-        """Tokens `start` to `stop` of the whole side, whatever sentences they are of."""
+        """Returns tokens `start` to `stop` of the whole side, across sentence boundaries."""
         tokens = np.array(self._tokens[side][start:stop])
         self._touch(1 + tokens.nbytes // 2**16)
         return tokens
 
     def offset(self, side: str, row: int) -> int:
-        """Where sentence `row` begins in the whole side; for row = len(store), where the side ends."""
+        """Returns where sentence `row` begins in the whole side; for row = len(store), where the side ends."""
         return int(self._offsets[side][row])
 
     def lengths(self, side: str) -> NDArray[np.integer]:
-        """Tokens of every sentence, in memory, in the smallest type that holds them."""
+        """Returns the number of tokens of every sentence, in memory, in the smallest type that holds them."""
         kind = np.uint16 if self.manifest.longest[side] < 2**16 else np.int32
         lengths: NDArray[np.integer] = np.empty(len(self), dtype=kind)
         for start in range(0, len(self), _BLOCK):
@@ -129,10 +129,10 @@ class Store:
         return numbers
 
     def place(self, number: int) -> tuple[str, int]:
-        """The file and the line in it of a line number that a batch gave."""
+        """Converts a line number of the corpus, as batches carry it, to a file and a line in it."""
         index = bisect_left(self._ends, number)
         if number < 1 or index == len(self._ends):
-            raise DataError(f"the corpus has no line {number}")
+            raise DataError(f"the corpus has no line {number}; it has lines 1 to {self._ends[-1] if self._ends else 0}")
         return self.manifest.files[index][0], number - (self._ends[index - 1] if index else 0)
 
     @cached_property
@@ -140,14 +140,14 @@ class Store:
         return list(accumulate(lines for _, lines in self.manifest.files))
 
     def verify(self) -> None:
-        """Compare every file with the hash that was written; reads all of it."""
+        """Compares every file with its hash in the manifest; reads everything."""
         for name, expected in self.manifest.hashes.items():
             with (self.directory / name).open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                    raise StoreDamagedError(f"{self.directory / name} does not have the hash that was written")
+                    raise StoreDamagedError(f"{self.directory / name} does not match its hash in the manifest")
 
     def release(self) -> None:
-        """Give the mapped pages back; what is asked for next is read anew, mostly from the system's cache."""
+        """Releases the mapped pages; later reads map them again, mostly from the page cache."""
         self._rows_touched = 0
         for mapped in self._maps:
             if hasattr(mmap, "MADV_DONTNEED"):

@@ -1,9 +1,9 @@
-"""Writing a token store: whole or not at all, by one writer at a time.
+"""Writes a token store atomically, by one writer at a time.
 
-The files are written into a directory of another name, synced, and only then renamed to the key. A crash leaves a
-directory that nobody takes for a store; the next writer of the same key removes it. A lock (released by the system when
-its process ends) makes a second writer wait for the first and then use what it wrote; where locks do not work, both
-write and one rename wins.
+The files are written to a temporary directory, synced, and only then renamed to the key. A crash leaves a directory
+that is never mistaken for a store; the next writer of the same key removes it. A lock (released by the system when its
+process ends) makes a second writer wait for the first and then use its result; where locks do not work, both write and
+one rename wins.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from headwise.errors import WorkFailed
 from headwise.files import sync
 from headwise.text.tokenizer import Tokenizer
 
-Progress = Callable[[int], None]  # is told how many lines were read so far
+Progress = Callable[[int], None]  # called with the number of lines read so far
 
 
 def cached_store(cache: Path, key: str, write: Callable[[Path], None]) -> Store:
-    """The store of this key: the one at hand if it is whole, else the one that `write` puts into a new directory."""
+    """Opens the store of this key; if it is missing or incomplete, has `write` fill a new directory first."""
     final = cache / key
     with suppress(StoreDamagedError):
         return Store(final)
@@ -45,7 +45,7 @@ def cached_store(cache: Path, key: str, write: Callable[[Path], None]) -> Store:
             _write_whole(final, write)
     except OSError as error:
         raise WorkFailed(
-            f"cannot write the token store {final} ({error.strerror or error}); free some space or choose another place"
+            f"cannot write the token store {final} ({error.strerror or error}); free some space or use another folder"
         ) from error
     return Store(final)
 
@@ -59,10 +59,10 @@ def _write_whole(final: Path, write: Callable[[Path], None]) -> None:
         try:
             partial.rename(final)
         except OSError:
-            Store(final)  # without a working lock another writer may have been first; then theirs is as good
+            Store(final)  # without a working lock another writer may have been first; its store is just as good
         sync(final.parent)
     except StoreDamagedError as error:
-        raise WorkFailed(f"{final} is in the way and is not a token store; remove it") from error
+        raise WorkFailed(f"{final} exists but is not a token store; remove it") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -75,7 +75,7 @@ def write_files(
     progress: Progress | None = None,
     stream: Iterable[Chunk] | None = None,
 ) -> None:
-    """Encode a corpus into `directory`. `stream` is `chunks` itself, or the same read ahead by a thread."""
+    """Encodes a corpus into `directory`. `stream` may be `chunks` read ahead by a thread."""
     names = [f"{side}.{part}" for side in tokenizers for part in ("tokens", "offsets")]
     with ExitStack() as stack:
         files = {name: stack.enter_context(_HashedFile(directory / name)) for name in [*names, "lines"]}
@@ -107,7 +107,7 @@ def write_files(
 
 
 class _SideWriter:
-    """Encodes one side. Ids take two bytes where the vocabulary allows."""
+    """Encodes one side. Ids take two bytes each if the vocabulary is small enough."""
 
     def __init__(self, tokenizer: Tokenizer, tokens: _HashedFile, offsets: _HashedFile) -> None:
         self.tokenizer, self.file, self.offsets = tokenizer, tokens, offsets
@@ -153,7 +153,7 @@ class _HashedFile:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Waits for the lock; False where the file system (some network ones) has none."""
+    """Waits for the lock; yields False if the file system (some network ones) has no locks."""
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

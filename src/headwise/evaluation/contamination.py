@@ -1,10 +1,10 @@
-"""Do test lines stand in the training data? A sketch of the training lines, small enough for the model's card.
+"""Finds test lines that occur in the training data, with a sketch of the training lines that fits the model's card.
 
-A line is normalised (NFKC, case folded, runs of spaces as one) and hashed to 64 bits. The upper 32 are kept, sorted, of
-every line whose lower bits are divisible by `every`, a power of two that starts at 1 and doubles whenever more than
-LARGEST hashes are held. So a small corpus is known line by line; of a larger one every `every`-th distinct line is,
-chosen by its own hash: a test line either can be looked up, or is not counted. A chance match has a probability of
-LARGEST / 2^32, one line in 65,000.
+A line is normalised (NFKC, case folded, runs of spaces as one) and hashed to 64 bits. Lines whose hash is divisible by
+`every` are kept: the upper 32 bits, sorted. `every` is a power of two that starts at 1 and doubles whenever there are
+more than MAX_HASHES hashes. So of a small corpus every line is known; of a larger one about one distinct line in
+`every`, chosen by its own hash, so that a test line either can be looked up or is not counted. A chance match has a
+probability of MAX_HASHES / 2^32, one line in 65,000.
 
 The card holds, under data.fingerprints, a sketch for "source" (translation) or "text" (language models):
 
@@ -24,13 +24,13 @@ import numpy as np
 from headwise.errors import ModelError
 from headwise.text.overlap import normalised
 
-LARGEST = 65_536
+MAX_HASHES = 65_536
 HASH = "blake2b-64"
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """How many of the lines that could be looked up were seen in training, and the first of them (from 1)."""
+    """Counts test lines, those that could be looked up, and those seen in training; `first` are line numbers from 1."""
 
     lines: int
     checked: int
@@ -39,12 +39,12 @@ class Overlap:
 
     @property
     def estimate(self) -> int:
-        """Test lines that occur in the training data, extrapolated where only a share could be looked up."""
+        """The number of test lines in the training data, extrapolated if only a share could be looked up."""
         return round(self.seen * self.lines / self.checked) if self.checked else 0
 
 
 def training_sketch(lines: Iterable[str]) -> dict[str, Any]:
-    """What a card keeps of the training lines. One pass; memory bounded by LARGEST."""
+    """Computes the sketch that a card keeps of the training lines, in one pass and bounded memory."""
     kept: set[int] = set()
     every, count = 1, 0
     for line in lines:
@@ -53,7 +53,7 @@ def training_sketch(lines: Iterable[str]) -> dict[str, Any]:
         if value is None or value % every:
             continue
         kept.add(value)
-        while len(kept) > LARGEST:
+        while len(kept) > MAX_HASHES:
             every *= 2
             kept = {value for value in kept if value % every == 0}
     upper = np.array(sorted({value >> 32 for value in kept}), dtype="<u4")
@@ -61,7 +61,7 @@ def training_sketch(lines: Iterable[str]) -> dict[str, Any]:
 
 
 def overlap(lines: Iterable[str], sketch: dict[str, Any]) -> Overlap:
-    """How many of `lines` are in the training data that the sketch was made of. Empty lines do not count."""
+    """Counts how many of `lines` occur in the training data behind the sketch. Empty lines do not count."""
     every, known = _read(sketch)
     total = checked = 0
     found: list[int] = []
@@ -78,7 +78,7 @@ def overlap(lines: Iterable[str], sketch: dict[str, Any]) -> Overlap:
 
 
 def line_hash(line: str) -> int | None:
-    """64 bits of the line as it is compared; None for a line without text."""
+    """Hashes the normalised line to 64 bits; None for a line without text."""
     text = normalised(line)
     if not text:
         return None
@@ -89,8 +89,8 @@ def line_hash(line: str) -> int | None:
 def _read(sketch: dict[str, Any]) -> tuple[int, frozenset[int]]:
     try:
         if sketch["hash"] != HASH:
-            raise ModelError(f"the card has data fingerprints of an unknown kind, {sketch['hash']!r}; upgrade headwise")
+            raise ModelError(f"the card's data fingerprints use an unknown hash, {sketch['hash']!r}; upgrade headwise")
         hashes = np.frombuffer(base64.b64decode(sketch["hashes"], validate=True), dtype="<u4")
         return max(1, int(sketch["every"])), frozenset(hashes.tolist())
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"the card's data fingerprints are damaged ({error!r}); take another copy") from error
+        raise ModelError(f"the card's data fingerprints are damaged ({error!r}); get a fresh copy") from error

@@ -1,4 +1,4 @@
-"""A language model over a text: the log-probability of every token, each scored once with as much before it as fits."""
+"""Scores text with a language model: the log-probability of every token, each once, with as much context as fits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from headwise.losses import states_loss
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
-_ROWS_TOKENS = 8192  # tokens read in one pass, padding included
-_LINES = 1000  # lines tokenized in one call
+_ROWS_TOKENS = 8192  # tokens per forward pass, padding included
+_LINES = 1000  # lines tokenized per call
 
 
 def text_perplexity(
@@ -26,9 +26,9 @@ def text_perplexity(
     stride: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> Perplexity:
-    """Perplexity of `lines` as one running text, each line ended by the end of sentence, as in training.
+    """Computes the perplexity of `lines` as one running text with an end of sentence after each line, as in training.
 
-    `stride` 0 is half of the model's context: every token then has at least half a context before it.
+    `stride` 0 means half of the model's context: every token then has at least half a context before it.
     """
     context = int(model.architecture["max_length"])
     stride = stride or max(1, context // 2)
@@ -46,7 +46,7 @@ def text_perplexity(
 
 
 def _read(tokenizer: Tokenizer, lines: Iterable[str]) -> tuple[NDArray[np.int64], int, int]:
-    """The stream that training sees (an end of sentence before everything, and after each line); words, characters."""
+    """Returns the stream as in training (end of sentence at the start and after each line), words and characters."""
     parts: list[NDArray[np.int64]] = [np.array([EOS], dtype=np.int64)]
     words = characters = 0
     remaining = iter(lines)
@@ -66,7 +66,7 @@ def score_stream(
     stride: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> float:
-    """The sum of -log p over all tokens but the first."""
+    """Sums -log p over all tokens but the first."""
     nats = 0.0
     for group in _groups(windows(len(tokens), context, stride), max(1, _ROWS_TOKENS // context)):
         ids, targets = _rows(tokens, group)
@@ -78,14 +78,14 @@ def score_stream(
 
 
 def score_lines(model: LanguageModel, sentences: Sequence[Sequence[int]]) -> list[float]:
-    """log p of each line alone, its end of sentence included."""
+    """Computes log p of each line by itself, including its end of sentence."""
     context = int(model.architecture["max_length"])
     streams = [np.array([EOS, *sentence, EOS], dtype=np.int64) for sentence in sentences]
     return [-score_stream(model, stream, context=context, stride=max(1, context // 2)) for stream in streams]
 
 
 def _rows(tokens: NDArray[np.int64], group: Sequence[Window]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Windows side by side: what is read, (B, T), and what is to be said, padding wherever it does not count."""
+    """Stacks windows into input ids and targets, both (B, T); targets that do not count are padding."""
     width = max(window.end - window.start for window in group) - 1
     ids = np.full((len(group), width), PAD, dtype=np.int64)
     targets = np.full((len(group), width), PAD, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER, by sacreBLEU: the numbers of its command line, each with the signature to compare by."""
+"""Computes BLEU, chrF and TER with sacreBLEU: the same numbers as its command line, each with its signature."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLIT_BY_TER = ("zh", "ja")
 
 @dataclass(frozen=True)
 class Score:
-    """A figure and how it was got. `better` is the direction: 1 where higher is better, -1 where lower is (TER)."""
+    """A score with its signature. `better` is 1 if higher is better, -1 if lower is (TER)."""
 
     name: str
     value: float
@@ -33,24 +33,24 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], *references: Sequence[str], language: str = "") -> Score:
-    """Corpus BLEU (Papineni et al. 2002) against one or more aligned references; `language` is the target's."""
+    """Computes corpus BLEU (Papineni et al. 2002) against aligned references; `language` is that of the target."""
     return corpus_scores(hypotheses, *references, language=language, metrics=("bleu",))[0]
 
 
 def chrf(hypotheses: Sequence[str], *references: Sequence[str], language: str = "") -> Score:
-    """Corpus chrF2 (Popović 2015): n-grams of characters, so that no tokenizer is needed."""
+    """Computes corpus chrF2 (Popović 2015): n-grams of characters, so no tokenizer is needed."""
     return corpus_scores(hypotheses, *references, language=language, metrics=("chrf",))[0]
 
 
 def ter(hypotheses: Sequence[str], *references: Sequence[str], language: str = "") -> Score:
-    """Corpus TER (Snover et al. 2006): edits, as a share of the reference's words. Lower is better."""
+    """Computes corpus TER (Snover et al. 2006): edits per word of the reference. Lower is better."""
     return corpus_scores(hypotheses, *references, language=language, metrics=("ter",))[0]
 
 
 def corpus_scores(
     hypotheses: Sequence[str], *references: Sequence[str], language: str = "", metrics: Sequence[str] = METRICS
 ) -> list[Score]:
-    """One score for each of `metrics`, in their order."""
+    """Computes one score per metric, in the order of `metrics`."""
     check_aligned(hypotheses, references)
     scores = []
     for name, metric in build_metrics(language, metrics).items():
@@ -60,10 +60,10 @@ def corpus_scores(
 
 
 def build_metrics(language: str = "", names: Sequence[str] = METRICS) -> Mapping[str, Any]:
-    """sacreBLEU's own objects, set up for a target language."""
+    """Builds sacreBLEU's metric objects for a target language."""
     split = base_language(language) in _SPLIT_BY_TER
     builders: dict[str, Callable[[], Any]] = {
-        # force: text that looks tokenized is scored as it is, without a warning that would break into a training log.
+        # force: scores text that looks tokenized as it is, without a warning in the middle of a training log.
         "bleu": lambda: BLEU(tokenize=bleu_tokenizer(language), force=True),
         "chrf": CHRF,
         "ter": lambda: TER(normalized=split, asian_support=split),
@@ -72,7 +72,7 @@ def build_metrics(language: str = "", names: Sequence[str] = METRICS) -> Mapping
 
 
 def bleu_tokenizer(language: str) -> str:
-    """sacreBLEU's tokenizer for a target language: 13a (the WMT standard) wherever words have spaces between them."""
+    """Chooses sacreBLEU's tokenizer for a target language: 13a (the WMT standard) except for Chinese and Japanese."""
     base = base_language(language)
     if base == "zh":
         return "zh"
@@ -82,12 +82,14 @@ def bleu_tokenizer(language: str) -> str:
 
 
 def direction(metric: str) -> int:
+    """Returns 1 if a higher value of the metric is better, -1 if a lower one is."""
     return -1 if metric == "ter" else 1
 
 
 def check_aligned(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """Refuses references that are missing, or whose number of lines differs from the hypotheses."""
     if not references:
-        raise DataError("there is no reference to score against")
+        raise DataError("there is no reference to score against; give at least one")
     for reference in references:
         if len(reference) != len(hypotheses):
             raise DataError(
@@ -95,4 +97,4 @@ def check_aligned(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
                 "line n of one must belong to line n of the other"
             )
     if not hypotheses:
-        raise DataError("there is nothing to score: no lines")
+        raise DataError("there is nothing to score: the translations have no lines")

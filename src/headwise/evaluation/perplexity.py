@@ -1,7 +1,7 @@
-"""Perplexity: the sums of a language model's log-probabilities, and the convention that makes the figure comparable.
+"""Computes perplexity from a language model's log-probabilities, with a signature that makes it comparable.
 
-Two perplexities can be compared only if they divide by the same count over the same text: tokens of one vocabulary,
-words, or characters. So each figure carries a signature that names all of it.
+Two perplexities can be compared only if they are per token of the same vocabulary, per word or per character, and over
+the same text. So each one carries a signature that names all of this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headwise.errors import DataError
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Of one text. `nats` is the sum of -log p over all `tokens`."""
+    """The perplexity of one text. `nats` is the sum of -log p over all `tokens`."""
 
     nats: float
     tokens: int
@@ -25,23 +25,23 @@ class Perplexity:
 
     @property
     def value(self) -> float:
-        """exp of the mean over tokens."""
+        """exp of the mean of -log p per token."""
         return _exponential(self.nats / self.tokens)
 
     @property
     def per_word(self) -> float:
-        """The same sum over words between spaces, line ends counted as words: comparable between vocabularies."""
+        """The same per word between spaces, each line end counted as a word: comparable between vocabularies."""
         return _exponential(self.nats / self.words)
 
     @property
     def bits_per_character(self) -> float:
-        """The same sum in bits over characters, line ends counted: comparable between vocabularies."""
+        """The mean of -log2 p per character, each line end counted: comparable between vocabularies."""
         return self.nats / math.log(2) / self.characters
 
 
 @dataclass(frozen=True)
 class Window:
-    """Tokens start…end are read together; those from `scored` on count. Positions in the text, end excluded."""
+    """Tokens `start` to `end` (excluded) are read together; those from `scored` on count towards the score."""
 
     start: int
     scored: int
@@ -49,13 +49,13 @@ class Window:
 
 
 def windows(length: int, context: int, stride: int) -> Iterator[Window]:
-    """Cuts a text of `length` tokens so that each token after the first counts once, with up to `context` before it.
+    """Cuts a text of `length` tokens into windows so that each token but the first is scored exactly once.
 
-    The first token has nothing before it and is not scored (it is the begin of sentence). After the first window each
-    scored token has at least context - stride tokens before it: a smaller stride scores better and takes longer.
+    The first token has no context and is not scored (it is the begin of sentence). After the first window each scored
+    token has at least context - stride tokens before it: a smaller stride gives lower perplexity and takes longer.
     """
     if not 1 <= stride <= context:
-        raise DataError(f"the stride must be 1…{context} (the context), not {stride}")
+        raise DataError(f"the stride must be between 1 and {context} (the context), not {stride}")
     scored = 1
     while scored < length:
         end = min(length, scored + (context if scored == 1 else stride))
@@ -66,7 +66,7 @@ def windows(length: int, context: int, stride: int) -> Iterator[Window]:
 def from_sums(
     nats: float, *, tokens: int, unknown: int, text: tuple[int, int], tokenizer: str, context: int, stride: int
 ) -> Perplexity:
-    """The figures of a scored text; `text` is its words and characters, both with one for each line end."""
+    """Builds the perplexity of a scored text; `text` is its words and characters, both with one per line end."""
     if tokens < 1:
         raise DataError("there is nothing to score: the text has no tokens")
     words, characters = text

@@ -1,4 +1,4 @@
-"""Is one output better than another, or was it luck? sacreBLEU's paired tests over the same test set."""
+"""Tests whether one output is significantly better than another, with sacreBLEU's paired tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sacrebleu.significance import PairedTest, Result
 from headwise.errors import UsageError
 from headwise.evaluation.metrics import METRICS, build_metrics, check_aligned, direction
 
-# The names of the tests here and in sacreBLEU.
+# Our names of the tests, and sacreBLEU's.
 TESTS = {"bootstrap": "bs", "randomisation": "ar"}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two outputs under one metric. `p_value` is the chance of a difference this large if there were none."""
+    """Compares two outputs by one metric. `p_value` is the probability of such a difference by chance alone."""
 
     metric: str
     baseline: float
@@ -32,7 +32,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """At the usual 5 %."""
+        """Whether the difference is significant at the usual level of 5 %."""
         return self.p_value < 0.05
 
 
@@ -45,12 +45,12 @@ def compare(
     samples: int = 0,
     metrics: Sequence[str] = METRICS,
 ) -> list[Comparison]:
-    """Paired bootstrap resampling (Koehn 2004) or approximate randomisation (Riezler and Maxwell 2005), by metric.
+    """Runs paired bootstrap resampling (Koehn 2004) or approximate randomisation (Riezler and Maxwell 2005) per metric.
 
-    `samples` 0 takes sacreBLEU's own number (1,000 and 10,000). The seed is fixed, and stands in the signature.
+    `samples` 0 means sacreBLEU's default (1,000 and 10,000). The seed is fixed and is part of the signature.
     """
     if test not in TESTS:
-        raise UsageError(f"unknown significance test '{test}'; there are {', '.join(TESTS)}")
+        raise UsageError(f"unknown significance test '{test}'; choose one of {', '.join(TESTS)}")
     check_aligned(baseline, references)
     check_aligned(system, references)
     paired = PairedTest(
@@ -65,7 +65,7 @@ def compare(
     comparisons = []
     for name, metric in zip(names, metrics, strict=True):
         first, second = cast("tuple[Result, Result]", table[name])
-        # sacreBLEU counts resamples that beat the difference; where there is none, none does, and p would be tiny.
+        # If the scores are equal, no resample exceeds the difference, and sacreBLEU's p would be tiny instead of 1.
         p_value = 1.0 if second.p_value is None or first.score == second.score else float(second.p_value)
         signature = signatures[name].format()
         comparisons.append(Comparison(name, first.score, second.score, p_value, signature, direction(metric)))

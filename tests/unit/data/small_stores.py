@@ -1,4 +1,4 @@
-"""Small stores, one token a word, for tests of what reads them."""
+"""Makes small stores, one token per word, for tests of their readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def words() -> Tokenizer:
 
 
 def store_of(folder: Path, **sides: list[str]) -> Store:
-    """A store of these texts, one token a word."""
+    """Writes a store of these texts, one token per word."""
     for side, lines in sides.items():
         (folder / side).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     chunks = Chunks(Files(**{side: [str(folder / side)] for side in sides}), schema.Filters())

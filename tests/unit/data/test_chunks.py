@@ -1,4 +1,4 @@
-"""Chunks of a corpus: exact accounts, and an even sample of a large one."""
+"""Chunks of a corpus: exact counts, and an even sample of a large corpus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def text(folder: Path, lines: list[str]) -> Chunks:
     return Chunks(Files(text=[str(folder / "text")]), schema.Filters())
 
 
-def test_a_corpus_can_be_read_again_with_the_same_account(tmp_path: Path) -> None:
+def test_a_corpus_can_be_read_again_with_the_same_counts(tmp_path: Path) -> None:
     chunks = text(tmp_path, ["one", "\x00", "", "two"])
     for _ in range(2):
         (chunk,) = chunks
@@ -30,7 +30,7 @@ def test_a_tsv_file_holds_both_sides(tmp_path: Path) -> None:
     assert chunk.texts == {"source": ["a", "b"], "target": ["x", "y"]}
 
 
-def test_a_small_corpus_is_sampled_whole(tmp_path: Path) -> None:
+def test_all_of_a_small_corpus_is_sampled(tmp_path: Path) -> None:
     lines = [f"line {number}" for number in range(100)]
     assert sample(text(tmp_path, lines), 10_000) == {"text": lines}
 
@@ -43,7 +43,7 @@ def test_a_large_corpus_is_sampled_evenly_and_within_the_bound(tmp_path: Path) -
     assert steps == {32}
 
 
-def test_both_sides_of_a_sample_are_of_the_same_lines(tmp_path: Path) -> None:
+def test_both_sides_of_a_sample_come_from_the_same_lines(tmp_path: Path) -> None:
     for side in ("en", "de"):
         (tmp_path / side).write_text("".join(f"{number}\n" for number in range(5000)), encoding="utf-8")
     taken = sample(Chunks(Files(source=[str(tmp_path / "en")], target=[str(tmp_path / "de")]), schema.Filters()), 3000)

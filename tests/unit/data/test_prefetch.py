@@ -1,4 +1,4 @@
-"""Reading ahead: same items in order, a bound, errors in their place, a clean end."""
+"""Reading ahead: the same items in order, bounded, errors where they occur, a clean end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_items_come_in_order_and_end() -> None:
         assert list(ready) == list(range(100))
 
 
-def test_no_more_than_the_bound_is_made_ahead() -> None:
+def test_no_more_items_than_the_bound_are_made_ahead() -> None:
     made: list[int] = []
     waiting = threading.Event()
 
@@ -29,7 +29,7 @@ def test_no_more_than_the_bound_is_made_ahead() -> None:
     with Prefetch(items(), ahead=3) as ready:
         stream = iter(ready)
         assert next(stream) == 0
-        assert waiting.wait(10)  # one handed out, three in the queue, one in the thread's hand
+        assert waiting.wait(10)  # one yielded, three in the queue, one held by the thread
         assert len(made) == 5
         assert next(stream) == 1
 
@@ -58,14 +58,14 @@ def test_leaving_early_ends_the_thread() -> None:
     assert list(ready) == []
 
 
-def test_an_exception_of_the_consumer_ends_the_thread() -> None:
+def test_an_exception_in_the_consumer_ends_the_thread() -> None:
     ready = Prefetch(range(1000), ahead=2)
     with pytest.raises(RuntimeError), ready:
         raise RuntimeError
     assert not ready._thread.is_alive()
 
 
-def test_the_cursor_is_that_of_the_item_handed_out() -> None:
+def test_the_cursor_belongs_to_the_item_yielded() -> None:
     with Prefetch(((f"batch {index}", index + 1) for index in range(10)), ahead=5) as ready:
         for batch, cursor in ready:
             assert batch == f"batch {cursor - 1}"

@@ -1,4 +1,4 @@
-"""The token store: right rows and places, written whole or not at all, reused, and safe against crashes and rivals."""
+"""The token store: right rows and line numbers, written atomically, reused, safe against crashes and other writers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_rows_are_the_kept_lines_of_both_sides(tmp_path: Path) -> None:
     store.verify()
 
 
-def test_lines_in_are_lines_kept_and_dropped_by_reason(tmp_path: Path) -> None:
+def test_lines_read_are_lines_kept_and_dropped_by_reason(tmp_path: Path) -> None:
     counts = write(tmp_path).manifest.counts
     assert (counts.lines, counts.kept, counts.dropped) == (8, 6, {"empty": 1, "control": 1})
 
@@ -75,7 +75,7 @@ def test_a_row_knows_the_file_and_line_it_came_from(tmp_path: Path) -> None:
             store.place(wrong)
 
 
-def test_ids_take_two_bytes_when_the_vocabulary_allows_and_four_when_not(tmp_path: Path) -> None:
+def test_ids_take_two_bytes_if_the_vocabulary_is_small_enough_and_four_otherwise(tmp_path: Path) -> None:
     class Large(Tokenizer):
         size = 70_000
 
@@ -88,7 +88,7 @@ def test_ids_take_two_bytes_when_the_vocabulary_allows_and_four_when_not(tmp_pat
     assert texts(wide, "source")[0] == LINES[0]
 
 
-def test_a_store_at_hand_is_reused(tmp_path: Path) -> None:
+def test_an_existing_store_is_reused(tmp_path: Path) -> None:
     write(tmp_path)
 
     def unwanted(directory: Path) -> None:
@@ -123,7 +123,7 @@ def test_verify_finds_a_changed_byte(tmp_path: Path) -> None:
         Store(store.directory).verify()
 
 
-def test_a_process_killed_while_writing_leaves_nothing_that_is_taken_for_a_store(tmp_path: Path) -> None:
+def test_a_process_killed_while_writing_leaves_nothing_mistaken_for_a_store(tmp_path: Path) -> None:
     program = f"""
 import os, sys
 from pathlib import Path
@@ -196,7 +196,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(
     assert len(write(tmp_path)) == 6
 
 
-def test_a_file_that_may_not_grow_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import resource, sys
 from pathlib import Path
@@ -218,7 +218,7 @@ except WorkFailed as error:
     assert os.listdir(tmp_path / "cache") == ["key.lock"]
 
 
-def test_a_mistake_in_the_corpus_leaves_nothing(tmp_path: Path) -> None:
+def test_an_error_in_the_corpus_leaves_nothing(tmp_path: Path) -> None:
     chunks = corpus(tmp_path)
     (tmp_path / "second.de").write_text("only one\n", encoding="utf-8")
     tokenizers = {"source": byte_tokenizer(), "target": byte_tokenizer()}
@@ -227,7 +227,7 @@ def test_a_mistake_in_the_corpus_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "cache") == ["key.lock"]
 
 
-def test_reading_a_large_store_gives_its_pages_back(
+def test_reading_a_large_store_releases_its_pages(
     pair_store: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "SMALL", 0)

@@ -1,4 +1,4 @@
-"""A card's sketch of the training lines finds test lines that were trained on, and nothing else."""
+"""The card's sketch of the training lines finds test lines that were trained on, and no others."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ def test_case_spacing_and_compatibility_forms_do_not_hide_a_line() -> None:
     assert overlap(["the old DOG runs."], sketch).seen == 1
 
 
-def test_a_sketch_goes_through_json_and_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contamination, "LARGEST", 256)
+def test_a_sketch_survives_json_and_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contamination, "MAX_HASHES", 256)
     sketch = json.loads(json.dumps(training_sketch(lines(0, 20_000))))
     assert sketch["lines"] == 20_000
     assert sketch["every"] >= 64
     assert len(sketch["hashes"]) <= 256 * 4 * 4 / 3 + 4
 
 
-def test_of_a_large_corpus_the_overlap_is_estimated_from_a_share_of_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contamination, "LARGEST", 1024)
+def test_the_overlap_with_a_large_corpus_is_estimated_from_a_share_of_its_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contamination, "MAX_HASHES", 1024)
     sketch = training_sketch(lines(0, 8000))
     found = overlap([*lines(0, 4000), *lines(10_000, 14_000)], sketch)
     assert found.checked < found.lines == 8000

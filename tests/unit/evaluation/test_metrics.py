@@ -19,7 +19,7 @@ CHINESE = ["今天天气很好，我们去公园。", "他在看书。", "两个
 
 
 def noisy(lines: list[str], seed: int = 1) -> list[str]:
-    """The lines with some words (or characters, where there are no spaces) left out."""
+    """Drops some words (or characters, if there are no spaces) from the lines."""
     choose = random.Random(seed)
     spaced = " " in lines[0]
     units = [line.split(" ") if spaced else list(line) for line in lines]
@@ -58,7 +58,7 @@ def test_every_score_has_a_signature_that_names_tokenizer_and_version() -> None:
         assert "nrefs:1" in score.signature
 
 
-def test_a_perfect_output_has_the_best_score_of_each_metric_and_ter_is_better_lower() -> None:
+def test_a_perfect_output_has_the_best_score_of_each_metric_and_lower_ter_is_better() -> None:
     assert bleu(GERMAN, GERMAN).value == pytest.approx(100)
     assert chrf(GERMAN, GERMAN).value == pytest.approx(100)
     assert ter(GERMAN, GERMAN).value == 0

@@ -1,4 +1,4 @@
-"""Every token of a text is scored once, with as much context as fits; the figure says how it was got."""
+"""Every token of a text is scored once, with as much context as fits; the signature says how."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(vocab: int = 30, context: int = 8) -> LanguageModel:
 
 
 def naive(lm: LanguageModel, tokens: list[int], before: list[int]) -> float:
-    """-log p of each token by a pass of its own over the `before[i]` tokens in front of it."""
+    """Sums -log p, with a forward pass per token over the `before[i]` tokens in front of it."""
     total = 0.0
     for place in range(1, len(tokens)):
         seen = torch.tensor([tokens[place - before[place] : place]])
@@ -44,7 +44,7 @@ def test_windows_score_every_token_but_the_first_exactly_once(length: int, conte
         assert window.start == 0 or window.scored - window.start >= context - stride
 
 
-def test_a_text_within_the_context_is_scored_by_one_plain_pass() -> None:
+def test_a_text_within_the_context_is_scored_in_one_pass() -> None:
     tokens = [EOS, 7, 8, 9, 10, EOS]
     lm = model()
     expected = naive(lm, tokens, before=list(range(6)))
@@ -75,14 +75,14 @@ def test_unknown_words_are_counted_in_the_signature() -> None:
     assert "unk:2" in text_perplexity(model(tokenizer.size), tokenizer, ["one nine ten"]).signature
 
 
-def test_lines_scored_alone_add_up_to_what_each_is_alone() -> None:
+def test_each_line_is_scored_independently_of_the_others() -> None:
     lm = model()
     first, second = score_lines(lm, [[5, 6], [7]])
     assert first == pytest.approx(-naive(lm, [EOS, 5, 6, EOS], [0, 1, 2, 3]), rel=1e-5)
     assert second == pytest.approx(-naive(lm, [EOS, 7, EOS], [0, 1, 2]), rel=1e-5)
 
 
-def test_what_cannot_be_scored_is_refused() -> None:
+def test_a_stride_beyond_the_context_and_an_empty_text_are_refused() -> None:
     with pytest.raises(DataError, match="stride"):
         list(windows(10, 4, 5))
     with pytest.raises(DataError, match="no tokens"):

@@ -1,4 +1,4 @@
-"""Paired tests tell a real difference from chance, and do so the same way each time."""
+"""Paired tests tell a real difference from chance, with the same result every time."""
 
 from __future__ import annotations
 
