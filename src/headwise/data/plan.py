@@ -65,11 +65,11 @@ class Planner:
 
     def plan(self, epoch: int) -> Plan:
         """Plans the batches of an epoch, shuffled by (seed, epoch)."""
-        chance = generator(self.seed, epoch, 0)
+        rng = generator(self.seed, epoch, 0)
         order = self._kept()
-        chance.shuffle(order)
-        cuts = self._sort_and_cut(order, chance.random())
-        return Plan(order, cuts, chance.permutation(len(cuts) - 1))
+        rng.shuffle(order)
+        cuts = self._sort_and_cut(order, rng.random())
+        return Plan(order, cuts, rng.permutation(len(cuts) - 1))
 
     def fixed(self) -> Plan:
         """Plans every sentence once, in a fixed order: for validation."""

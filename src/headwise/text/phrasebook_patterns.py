@@ -52,11 +52,11 @@ def _marker(tense: Tense, places: Sequence[Phrase]) -> str:
 
 
 def _statement(verb: Verb, tense: Tense, objects: list[Thing], places: Sequence[Phrase]) -> Frame:
-    told, marker, action = conjugate(tense.told, verb), _marker(tense, places), verb.chinese + tense.ending
+    forms, marker, action = conjugate(tense.statement, verb), _marker(tense, places), verb.chinese + tense.ending
 
     def render(who: Person, time: Phrase, what: Thing, place: Phrase) -> tuple[str, str]:
         return (
-            f"{who.english} {told[who.agreement]} {what.english}{place.english}{time.english}.",
+            f"{who.english} {forms[who.agreement]} {what.english}{place.english}{time.english}.",
             f"{who.chinese}{time.chinese}{marker}{place.chinese}{action}{what.chinese}。",
         )
 
@@ -78,11 +78,11 @@ def statements_with_place(split: Split) -> Iterator[Frame]:
 
 
 def _habit_with_adverb(verb: Verb, objects: list[Thing], places: Sequence[Phrase]) -> Frame:
-    told = conjugate(HABIT.told, verb)
+    forms = conjugate(HABIT.statement, verb)
 
     def render(who: Person, adverb: Phrase, what: Thing, place: Phrase) -> tuple[str, str]:
         return (
-            f"{who.english} {adverb.english} {told[who.agreement]} {what.english}{place.english}.",
+            f"{who.english} {adverb.english} {forms[who.agreement]} {what.english}{place.english}.",
             f"{who.chinese}{adverb.chinese}{place.chinese}{verb.chinese}{what.chinese}。",
         )
 
@@ -99,13 +99,13 @@ def habits(split: Split) -> Iterator[Frame]:
 
 
 def _denial(verb: Verb, tense: Tense, objects: list[Thing], places: Sequence[Phrase]) -> Frame:
-    denied, (rest,) = tense.denied, conjugate([tense.rest], verb)
+    negation, (rest,) = tense.negation, conjugate([tense.rest], verb)
     times = NOTHING if tense is HABIT else tense.times
 
     def render(who: Person, time: Phrase, what: Thing, place: Phrase) -> tuple[str, str]:
         return (
-            f"{who.english} {denied[who.agreement]} {rest} {what.english}{place.english}{time.english}.",
-            f"{who.chinese}{time.chinese}{tense.no}{place.chinese}{verb.chinese}{what.chinese}。",
+            f"{who.english} {negation[who.agreement]} {rest} {what.english}{place.english}{time.english}.",
+            f"{who.chinese}{time.chinese}{tense.negator}{place.chinese}{verb.chinese}{what.chinese}。",
         )
 
     return Frame((SUBJECTS, times, objects, places), render)
@@ -140,11 +140,11 @@ def circumstance_questions(split: Split) -> Iterator[Frame]:
 
 
 def _question(verb: Verb, tense: Tense, objects: list[Thing], asking: str, marker: str, end: str) -> Frame:
-    helper, (rest,) = tense.asked, conjugate([tense.rest], verb)
+    auxiliary, (rest,) = tense.question, conjugate([tense.rest], verb)
 
     def render(who: Person, time: Phrase, what: Thing) -> tuple[str, str]:
         return (
-            f"{asking}{helper[who.agreement]} {who.english} {rest} {what.english}{time.english}?",
+            f"{asking}{auxiliary[who.agreement]} {who.english} {rest} {what.english}{time.english}?",
             f"{who.chinese}{time.chinese}{marker}{verb.chinese}{what.chinese}{end}",
         )
 
@@ -178,12 +178,12 @@ def what_questions(split: Split) -> Iterator[Frame]:
 
 
 def _what(verb: Verb, tense: Tense, places: list[Phrase]) -> Frame:
-    helper, (rest,) = tense.asked, conjugate([tense.rest], verb)
+    auxiliary, (rest,) = tense.question, conjugate([tense.rest], verb)
     marker, action = _marker(tense, places), verb.chinese + tense.ending
 
     def render(who: Person, time: Phrase, place: Phrase) -> tuple[str, str]:
         return (
-            f"what {helper[who.agreement]} {who.english} {rest}{place.english}{time.english}?",
+            f"what {auxiliary[who.agreement]} {who.english} {rest}{place.english}{time.english}?",
             f"{who.chinese}{time.chinese}{marker}{place.chinese}{action}什么？",
         )
 
@@ -198,11 +198,11 @@ def gifts(split: Split) -> Iterator[Frame]:
 
 
 def _gift(verb: Verb, tense: Tense, objects: list[Thing]) -> Frame:
-    told, action = conjugate(tense.told, verb), tense.marker + verb.chinese + tense.ending
+    forms, action = conjugate(tense.statement, verb), tense.marker + verb.chinese + tense.ending
 
     def render(who: Person, time: Phrase, receiver: Person, what: Thing) -> tuple[str, str]:
         return (
-            f"{who.english} {told[who.agreement]} {receiver.english} {what.english}{time.english}.",
+            f"{who.english} {forms[who.agreement]} {receiver.english} {what.english}{time.english}.",
             f"{who.chinese}{time.chinese}{action}{receiver.chinese}{what.chinese}。",
         )
 
@@ -224,11 +224,12 @@ def people_who(split: Split) -> Iterator[Frame]:
 
 
 def _person_who(inner: Verb, outer: Verb, inner_objects: list[Thing], outer_objects: list[Thing]) -> Frame:
-    told = [
-        (conjugate(tense.told, inner), tense.marker + inner.chinese + tense.ending) for tense in (PAST, PROGRESSIVE)
+    inner_forms = [
+        (conjugate(tense.statement, inner), tense.marker + inner.chinese + tense.ending)
+        for tense in (PAST, PROGRESSIVE)
     ]
-    tells = [
-        (conjugate(tense.told, outer), time, tense.marker + outer.chinese + tense.ending)
+    outer_forms = [
+        (conjugate(tense.statement, outer), time, tense.marker + outer.chinese + tense.ending)
         for tense in (PAST, FUTURE, WISH)
         for time in tense.times
     ]
@@ -241,7 +242,7 @@ def _person_who(inner: Verb, outer: Verb, inner_objects: list[Thing], outer_obje
             f"{did_chinese}{what.chinese}的{who.chinese}{time.chinese}{does_chinese}{other.chinese}。",
         )
 
-    return Frame((KNOWN_PEOPLE, told, inner_objects, tells, outer_objects), render)
+    return Frame((KNOWN_PEOPLE, inner_forms, inner_objects, outer_forms, outer_objects), render)
 
 
 _PLACELESS = {noun.singular for noun in words.NOUNS.values() if noun.container} | {"email", "story", "poem"}
@@ -258,12 +259,12 @@ def things_that(split: Split) -> Iterator[Frame]:
 
 
 def _thing_that(verb: Verb, tense: Tense, things: list[Thing], places: list[Phrase]) -> Frame:
-    told, times = conjugate(tense.told, verb), NOTHING if tense is PROGRESSIVE else tense.times
+    forms, times = conjugate(tense.statement, verb), NOTHING if tense is PROGRESSIVE else tense.times
 
     def render(what: Thing, who: Person, time: Phrase, place: Phrase) -> tuple[str, str]:
         be = "are" if what.plural else "is"
         return (
-            f"{what.english} that {who.english} {told[who.agreement]}{time.english} {be}{place.english}.",
+            f"{what.english} that {who.english} {forms[who.agreement]}{time.english} {be}{place.english}.",
             f"{who.chinese}{time.chinese}{tense.marker}{verb.chinese}的{what.chinese}{place.chinese}。",
         )
 
@@ -293,9 +294,9 @@ def existence(split: Split) -> Iterator[Frame]:
     for landmark in words.LANDMARKS:
         names = split.companions(words.SMALL_THINGS, landmark)
         some, kinds, amounts = things(counted, names), things(bare, names), things(how_many, names)
-        told, told_chinese = "there {be} {what} {where}.", "{time}{where}有{what}。"
-        yield _at_landmark(landmark, some, told, told_chinese)
-        yield _at_landmark(landmark, some, told, told_chinese, _THEN, words.PAST_TIMES)
+        english, chinese = "there {be} {what} {where}.", "{time}{where}有{what}。"
+        yield _at_landmark(landmark, some, english, chinese)
+        yield _at_landmark(landmark, some, english, chinese, _THEN, words.PAST_TIMES)
         yield _at_landmark(landmark, kinds, "there {be} no {what} {where}.", "{where}没有{what}。")
         yield _at_landmark(landmark, kinds, "{be} there any {what} {where}?", "{where}有{what}吗？")
         yield _at_landmark(landmark, amounts, "how many {what} {be} there {where}?", "{where}有{what}？")
@@ -305,9 +306,9 @@ def positions(split: Split) -> Iterator[Frame]:
     """Is my umbrella behind the piano? 我的雨伞在钢琴后面吗？"""
     for landmark in words.LANDMARKS:
         found = things(definite, split.companions(words.SMALL_THINGS, landmark))
-        told, told_chinese = "{what} {be} {where}.", "{what}{time}在{where}。"
-        yield _at_landmark(landmark, found, told, told_chinese)
-        yield _at_landmark(landmark, found, told, told_chinese, _THEN, words.PAST_TIMES)
+        english, chinese = "{what} {be} {where}.", "{what}{time}在{where}。"
+        yield _at_landmark(landmark, found, english, chinese)
+        yield _at_landmark(landmark, found, english, chinese, _THEN, words.PAST_TIMES)
         yield _at_landmark(landmark, found, "{what} {be} not {where}.", "{what}不在{where}。")
         yield _at_landmark(landmark, found, "{be} {what} {where}?", "{what}在{where}吗？")
 

@@ -21,13 +21,13 @@ class Thing(NamedTuple):
 class Tense(NamedTuple):
     """How a tense is expressed; three English forms each, by agreement. A verb's forms fill the braces."""
 
-    told: tuple[str, str, str]
-    asked: tuple[str, str, str]
-    denied: tuple[str, str, str]
+    statement: tuple[str, str, str]
+    question: tuple[str, str, str]
+    negation: tuple[str, str, str]
     rest: str  # what follows the auxiliary verb in questions and negations
     marker: str
     ending: str
-    no: str
+    negator: str  # of the Chinese verb
     times: tuple[Phrase, ...]
 
 

@@ -220,10 +220,10 @@ def test_a_line_of_100_megabytes_is_refused_before_memory_is_taken(tmp_path: Pat
     )
     command = [sys.executable, "-c", script, str(plain), str(packed)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    refused, mended, refused_packed, mended_packed, grown = result.stdout.splitlines()
+    refused, repaired, refused_packed, repaired_packed, grown = result.stdout.splitlines()
     assert refused.startswith(f"{plain}:2: the line is longer than 10,000,000 bytes")
     assert refused_packed.startswith(f"{packed}:2: the line is longer than 10,000,000 bytes")
-    assert mended == mended_packed == "3 1000 after ['long-line']"
+    assert repaired == repaired_packed == "3 1000 after ['long-line']"
     assert int(grown) < 50_000  # KB; the line alone has 100,000
 
 
