@@ -54,7 +54,7 @@ def test_every_snippet_runs_and_has_the_numbers_that_it_claims(
     assert [path.name for path in tmp_path.iterdir()] == ["snippet.py"]  # a reader's folder stays as it was
 
 
-def test_there_are_ten_chapters_and_an_afterword_in_both_languages() -> None:
+def test_there_are_eleven_chapters_in_both_languages() -> None:
     assert [path.name[:2] for path in CHAPTERS] == [f"{number:02d}" for number in range(1, 12)]
     assert [path.name for path in sorted((TOUR / "zh").glob("*.md"))] == [path.name for path in CHAPTERS]
 
