@@ -1,9 +1,9 @@
-"""Writes docs/costs.md: what training costs, worked out on paper.
+"""Writes docs/costs.md: what training costs, computed from formulas.
 
     python docs/make_costs.py            writes the page
     python docs/make_costs.py --check    compares the page with what would be written, and exits 1 if it is old
 
-tests/meta/test_costs.py compares every formula below with what a small model really has, computes, holds and sends.
+tests/meta/test_costs.py compares every formula below with the parameters, operations, memory and traffic of a small model.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Shape:
         return sum(shared) + weights / (ranks if stage >= 3 else 1)
 
     def sent(self, sharded: bool, ranks: int, rounds: int = 1) -> float:
-        """Bytes that a rank sends in an update.
+        """Bytes sent per rank and update.
 
         Replicas: a ring all-reduce of the gradients, once. Shards, in each of `rounds` micro-batches: gradients are
         reduced to their owners, layers gathered for the forward and again for the backward pass, the table once.
@@ -96,7 +96,7 @@ class Shape:
 class Run:
     shape: Shape
     updates: int
-    batch: int  # target tokens an update
+    batch: int  # target tokens per update
 
     @property
     def tokens(self) -> int:
@@ -139,10 +139,10 @@ def make_page() -> str:
     work = table(
         ["", *(s.name for s in shapes)],
         [
-            ["target tokens an update", *(f"{r.batch:,}" for r in RUNS)],
+            ["target tokens per update", *(f"{r.batch:,}" for r in RUNS)],
             ["updates", *(f"{r.updates:,}" for r in RUNS)],
             ["target tokens", *(f"{r.tokens / 1e9:.3g} billion" for r in RUNS)],
-            ["operations a target token", *(f"{r.shape.flops / 1e6:,.0f} MFLOP" for r in RUNS)],
+            ["operations per target token", *(f"{r.shape.flops / 1e6:,.0f} MFLOP" for r in RUNS)],
             ["… of which attention itself", *(f"{1 - 6 * r.shape.matrices / r.shape.flops:.1%}" for r in RUNS)],
             ["operations of the run", *(f"**{r.operations:.2g}**" for r in RUNS)],
             ["hours at 10 TFLOP/s", *(f"{r.operations / 1e13 / 3600:,.0f}" for r in RUNS)],
@@ -153,13 +153,13 @@ def make_page() -> str:
     memory = "\n\n".join(
         f"**{s.name}**\n\n"
         + table(
-            ["bytes a rank", *(f"{ranks} ranks" if ranks > 1 else "1 rank" for ranks in RANKS)],
+            ["bytes per rank", *(f"{ranks} ranks" if ranks > 1 else "1 rank" for ranks in RANKS)],
             [[name, *(gigabytes(s.memory(stage, ranks)) for ranks in RANKS)] for stage, name in stages.items()],
         )
         for s in shapes
     )
     network = table(
-        ["bytes that a rank sends in an update", *(s.name for s in shapes)],
+        ["bytes sent per rank and update", *(s.name for s in shapes)],
         [
             [f"{'shards' if sharded else 'replicas'}, {ranks} ranks", *(gigabytes(s.sent(sharded, ranks)) for s in shapes)]
             for sharded in (False, True)
@@ -173,15 +173,15 @@ PAGE_TEXT = """\
 # What training costs, on paper
 
 The paper's two models on WMT14 English-German (4.5 million pairs, 37,000 shared tokens, batches of about 25,000 source
-and 25,000 target tokens, 100,000 and 300,000 updates), and a language model of a billion parameters on twenty tokens a
-parameter. `docs/make_costs.py` computes this page from the formulas; a test compares each of them with what a small model
-of this code really has, computes, holds and sends.
+and 25,000 target tokens, 100,000 and 300,000 updates), and a language model of a billion parameters trained on twenty tokens per
+parameter. `docs/make_costs.py` computes this page from the formulas; a test compares each formula with the parameters, operations, memory
+and traffic of a small model.
 
 ## Weights
 
-An attention has 4 D² + 4 D, a feed-forward network 2 D · inner + inner + D, a layer norm 2 D. An encoder layer is one
-attention, one feed-forward network and two norms; a decoder layer has another attention and another norm. The embeddings
-and the output share one table of V · D. (A final norm and learned positions, where a model has them, come on top.)
+An attention block has 4 D² + 4 D parameters, a feed-forward network 2 D · inner + inner + D, a layer norm 2 D. An encoder layer is one
+attention, one feed-forward network and two norms; a decoder layer has one more attention block and one more norm. The embeddings
+and the output share one table of V · D. (A final norm and learned positions, where a model has them, are extra.)
 
 {weights}
 
@@ -189,40 +189,40 @@ The paper says 65 M and 213 M.
 
 ## Work
 
-A number of a weight matrix costs 2 operations for each token that is multiplied with it, and twice that in the backward
-pass: 6 a token. To this comes attention itself, 2 · 2 · length · D a token and attention forward. Sentences are taken to
-be 30 tokens long on both sides, the language model's blocks 2,048; a causal mask saves nothing here, because half of a
-row is computed and thrown away. Padding (4 % with length buckets), validation and decoding come on top.
+An element of a weight matrix costs 2 operations per token in the forward pass and twice that in the backward
+pass: 6 per token. Attention itself adds 2 · 2 · length · D operations per token and attention block in the forward pass. Sentences are assumed to
+be 30 tokens long on both sides, the language model's blocks 2,048; a causal mask saves nothing here, because the masked half
+is computed and discarded. Padding (4 % with length buckets), validation and decoding are extra.
 
 {work}
 
-The paper gives 3.3 · 10¹⁸ and 2.3 · 10¹⁹, but as hours × what the GPUs could sustain (9.5 TFLOP/s): by this count a
-third of it was useful work. A core of the machine of docs/log.md does 0.085 TFLOP/s: `base` as in the paper would take it
-months; that is what the small recipes are for. "10 TFLOP/s" is a desktop GPU of some years ago at what it sustains, "1,000"
+The paper gives 3.3 · 10¹⁸ and 2.3 · 10¹⁹, computed as hours × sustained GPU speed (9.5 TFLOP/s): by this count a
+third of it was useful work. One core of the machine in [the log](log/README.md) does 0.085 TFLOP/s: `base` as in the paper would take it
+months, hence the small recipes. "10 TFLOP/s" is what an older desktop GPU sustains, "1,000"
 eight to sixteen data-centre GPUs at 30 to 40 % of their bf16 peak.
 
 ## Memory
 
-Weights, gradients and Adam's two moments are fp32, 16 bytes a parameter, also where matmuls are done in bf16. Headwise has
+Weights, gradients and Adam's two moments are fp32, 16 bytes per parameter, also where matmuls are done in bf16. Headwise offers
 the first and the last row; the two between are shown for comparison.
 
 {memory}
 
-To this comes, on every rank: activations, which grow with `training.batch_tokens` / ranks / `training.accumulate`; with
-shards, the layer that is in use, whole (a layer of the language model: 0.2 GB), and the table, whole (0.26 GB); on rank 0,
-with shards, one copy of all weights in main memory, for validation and saving.
+In addition, every rank needs memory for activations, which grow with `training.batch_tokens` / ranks / `training.accumulate`; with
+shards also for the full layer in use (a layer of the language model: 0.2 GB) and the full table (0.26 GB); rank 0 needs,
+with shards, one copy of all weights in main memory for validation and saving.
 
 ## Network
 
-Replicas add up gradients in a ring: each rank sends 2 · (R - 1)/R · 4 N bytes, once an update, however often
-`training.accumulate` cuts it. Shards send 3 · (R - 1)/R · 4 N less the table's second trip, for every micro-batch: with
-shards, accumulate only when memory asks for it. Both run beside the backward pass.
+Replicas add up gradients in a ring: each rank sends 2 · (R - 1)/R · 4 N bytes once per update, however many
+micro-batches `training.accumulate` makes. Shards send 3 · (R - 1)/R · 4 N, less one transfer of the table, for every micro-batch: with
+shards, accumulate only when memory requires it. Both overlap with the backward pass.
 
 {network}
 
 At 25 GB/s (a fast network between machines) the replicas of `big` need 0.06 s; eight GPUs that sustain 40 TFLOP/s each
-compute for 0.1 s: it can be hidden. At 0.125 GB/s (gigabit Ethernet) it takes 12 s and cannot: there a larger batch, or one machine, is better.
-What else is sent is five messages of a few numbers an update.
+compute for 0.1 s, which hides the transfer. At 0.125 GB/s (gigabit Ethernet) it takes 12 s and cannot be hidden: there a larger batch, or one
+machine, is better. Apart from that, five messages of a few numbers are sent per update.
 """
 
 
