@@ -1,9 +1,9 @@
 """Writes docs/path.md: one sentence from text to text, with the real ids, shapes and numbers of every stage.
 
     python docs/make_path.py            trains a small model for a few seconds and writes the page
-    python docs/make_path.py --check    compares the page with what would be written, and exits 1 if it is old
+    python docs/make_path.py --check    compares the page with what would be written, and exits 1 if it is outdated
 
-Another machine rounds otherwise, so numbers with a decimal point, and the blocks marked `varies`, are not compared.
+Rounding differs between machines, so numbers with a decimal point, and blocks marked `varies`, are not compared.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def make_page() -> str:
         "# One sentence, all the way",
         "<!-- Written by docs/make_path.py: change that, not this. -->",
         "`text → data → model → loss → checkpoint → decoding → text`: what happens to one sentence, with its real ids, "
-        "shapes and numbers. [make_path.py](make_path.py) wrote this page. It trained the model that it speaks of for "
-        "some seconds, with a fixed seed; run it again and watch. Each heading names the code.",
+        "shapes and numbers. [make_path.py](make_path.py) wrote this page: it trains a small model for some seconds, with "
+        "a fixed seed, and records every stage. Each heading names the code.",
         "Axis letters, as everywhere: B batch, S source, T target, H heads, K head size, D model width, F feed-forward "
         "width, V vocabulary.",
     )
@@ -150,8 +150,8 @@ def _text(example: Example, page: Page) -> None:
     page.say(
         "## 1. Text (`text/phrasebook.py`)",
         f"> {pair.english} → {pair.chinese}",
-        f"The model learned from {len(example.training):,} short sentence pairs of the generated phrasebook. This one "
-        "was not among them: to *send letters* occurs in no training sentence, though both words do. The Chinese side "
+        f"The model was trained on {len(example.training):,} short sentence pairs of the generated phrasebook. This pair "
+        "was not among them: *send letters* occurs in no training sentence, though both words do. The Chinese side "
         "puts *every day* (每天) before the verb.",
     )
 
@@ -160,8 +160,9 @@ def _tokens(example: Example, page: Page) -> None:
     tokenizer, batch = example.tokenizer, example.batch
     page.say(
         "## 2. Tokens (`text/tokenizer.py`)",
-        f"One vocabulary of {tokenizer.size} pieces serves both languages. Ids 0 to 3 are padding, unknown, begin and "
-        "end of sentence; 4 to 259 are the 256 bytes; the rest was learned by byte-pair encoding. `▁` shows a space.",
+        f"Both languages share one vocabulary of {tokenizer.size} tokens. Ids 0 to 3 are padding, unknown, begin and "
+        "end of sentence; 4 to 259 are the 256 bytes; the rest was learned by byte-pair encoding. `▁` stands for a "
+        "space.",
     )
     for name, labels, ids in (
         ("English", example.source, batch.source[0]),
@@ -170,7 +171,7 @@ def _tokens(example: Example, page: Page) -> None:
         page.table([name, *labels], [["id", *ids[: len(labels)].tolist()]])
     face = tokenizer.encode("🙂")
     page.say(
-        "What has no piece becomes bytes, so any text comes back as it was: 🙂 is "
+        "A character without a token becomes its bytes, so that any text can be restored: 🙂 is "
         + " ".join(f"`{piece}`" for piece in tokenizer.pieces(face))
         + f", ids {', '.join(map(str, face))}."
     )
@@ -180,8 +181,8 @@ def _batch(example: Example, page: Page) -> None:
     batch = example.batch
     page.say(
         "## 3. A batch (`data/batch.py`)",
-        "Three sentences at a time, to have some padding (0) to look at. The decoder reads `target_input`, which "
-        "begins with 2 (begin of sentence), and is to say `target_output`, one token ahead, which ends with 3.",
+        "Three sentences, so that there is some padding (0) to see. The decoder reads `target_input`, which begins "
+        "with 2 (begin of sentence), and must predict `target_output`, shifted by one token, which ends with 3.",
     )
     tensors = {"source": batch.source, "target_input": batch.target_input, "target_output": batch.target_output}
     letters = {"source": "(B, S)"}
@@ -196,9 +197,9 @@ def _batch(example: Example, page: Page) -> None:
     allowed = padding_mask(batch.source_lengths, batch.source.size(1))
     page.say(
         f"Lengths {batch.source_lengths.tolist()} and {batch.target_lengths.tolist()}: {batch.tokens} real target "
-        f"tokens, which is what the loss will be divided by. The padding mask {shape(allowed)} is True at "
-        f"{int(allowed.sum())} of {allowed.numel()} source positions. (A training batch is filled from sentences of "
-        "like length, so that there is little padding.)"
+        f"tokens, by which the loss will be divided. The padding mask {shape(allowed)} is True at "
+        f"{int(allowed.sum())} of {allowed.numel()} source positions. (A training batch consists of sentences of "
+        "similar length, so that there is little padding.)"
     )
 
 
@@ -211,9 +212,9 @@ def _embedding(example: Example, page: Page) -> None:
     width = table.weight.size(1)
     page.say(
         "## 4. Embeddings and positions (`nn/embedding.py`, `nn/positions.py`)",
-        f"Each id picks a row of one matrix (V, D) = {shape(table.weight)}, which is also the output projection. Times "
-        f"√{width} = {int(table.scale)}, plus the position's sines and cosines: (B, S) → (B, S, D) = {shape(summed)}. "
-        f"The first four of the {width} numbers of {example.source[place]} (id {token}) at position {place}:",
+        f"Each id selects a row of one matrix (V, D) = {shape(table.weight)}, which is also the output projection. The "
+        f"row is multiplied by √{width} = {int(table.scale)}, and the position's sines and cosines are added: "
+        f"(B, S) → (B, S, D) = {shape(summed)}. The first four of the {width} numbers of {example.source[place]} (id {token}) at position {place}:",
     )
     page.table(
         ["", "0", "1", "2", "3"],
@@ -247,7 +248,7 @@ def _encoder(example: Example, page: Page) -> None:
     head, scale = ["", *example.source, "padding"], int(math.sqrt(q.size(-1)))
     page.say(
         "## 5. The encoder (`nn/attention.py`, `nn/layers.py`)",
-        f"One matmul makes queries, keys and values of all heads, (B, H, S, K) = {shape(q)} each. Attention is "
+        f"One matmul computes queries, keys and values of all heads, (B, H, S, K) = {shape(q)} each. Attention is "
         f"softmax(Q Kᵀ / √K) V, and the mask hides the padding from the softmax. Head 1, the query of "
         f"{example.source[1]}:",
     )
@@ -261,15 +262,15 @@ def _encoder(example: Example, page: Page) -> None:
     )
     page.say(
         f"All weights are (B, H, S, S) = {shape(weights)}: every row sums to 1, and columns of padding are exactly 0. "
-        "Each head asks its own question; the same query in all four:"
+        "Each head has its own weights; the same query in all four:"
     )
     page.table(head, [[f"head {i + 1}", *shares(row[1, :shown])] for i, row in enumerate(weights[0])])
     page.say(
         f"The heads' outputs {shape(output)} are joined to (B, S, D) = {shape(joined)} and projected. "
         "LayerNorm(x + sublayer(x)) follows, then the feed-forward network: "
-        f"(B, S, F) = {shape(hidden)} and back. Its ReLU lets {(hidden[0] > 0).float().mean():.2f} of this "
-        f"sentence's inner numbers pass. After one more LayerNorm the memory, {shape(memory.states)}, is done: it is "
-        "computed once, however long the translation gets."
+        f"(B, S, F) = {shape(hidden)} and back. Its ReLU leaves {(hidden[0] > 0).float().mean():.2f} of this "
+        f"sentence's inner activations above zero. After one more LayerNorm the encoder's output ('memory'), "
+        f"{shape(memory.states)}, is complete; it is computed once, however long the translation becomes."
     )
 
 
@@ -281,14 +282,14 @@ def _decoder(example: Example, page: Page) -> None:
     length = len(example.read)
     page.say(
         "## 6. The decoder (`nn/layers.py`, `nn/masks.py`)",
-        "In training the whole target is read in one pass; the causal mask keeps each position from seeing what "
-        f"comes after it. (T, T) = ({length}, {length}), ■ = may attend:",
+        "In training the whole target is read in one pass; the causal mask hides later positions from each "
+        f"position. (T, T) = ({length}, {length}), ■ = may attend:",
     )
     page.block(" ".join("■" if seen else "·" for seen in row) for row in causal_mask(length).tolist())
     page.say(
         f"Self-attention weights are (B, H, T, T) = {shape(own)}. In cross-attention the queries come from the "
         f"decoder, keys and values from the encoder's memory: (B, H, T, S) = {shape(cross)}. The mean of the heads; "
-        "a row is the token that is being *written*:"
+        "each row is the token that is being *written*:"
     )
     mean = cross[0].mean(dim=0)[:, : len(example.source)]
     page.table(["writes", *example.source], [[name, *shares(mean[row])] for row, name in enumerate(example.written)])
@@ -302,10 +303,10 @@ def _logits(example: Example, page: Page) -> None:
     page.say(
         "## 7. Logits (`models/transformer.py`)",
         f"The decoder's states (B, T, D) times the embedding matrix give logits (B, T, V) = {shape(logits)}; softmax "
-        "makes probabilities of them. What the model thinks of the right answer at each position of our sentence:",
+        "turns them into probabilities. The probability of the correct token at each position of our sentence:",
     )
     page.table(
-        ["has read", "is to say", "probability", "−ln p"],
+        ["has read", "must predict", "probability", "−ln p"],
         [
             [f"… {read}" if place else read, said, f"{p:.3f}", f"{-math.log(p):.3f}"]
             for place, (read, said, p) in enumerate(
@@ -324,12 +325,12 @@ def _loss(example: Example, page: Page) -> None:
     mean = float(sums.log_loss) / sums.count
     page.say(
         "## 8. The loss (`losses.py`)",
-        f"A sum and a count: {sums.log_loss:.3f} over the {sums.count} real tokens of the batch, {mean:.3f} a token, "
-        f"perplexity {math.exp(mean):.2f}. With label smoothing {SMOOTHING} the sum is {sums.total:.3f}: that is what "
-        "the gradient is taken of. Training computes it from the states, chunk by chunk, without ever "
-        "holding all logits; the plain formula on the logits above gives the same.",
-        f"Guessing among {example.tokenizer.size} tokens alike costs ln {example.tokenizer.size} = "
-        f"{math.log(example.tokenizer.size):.3f} a token. Training went like this:",
+        f"A sum and a count: {sums.log_loss:.3f} over the {sums.count} real tokens of the batch, {mean:.3f} per token, "
+        f"perplexity {math.exp(mean):.2f}. With label smoothing {SMOOTHING} the sum is {sums.total:.3f}, of which the "
+        "gradient is taken. Training computes it from the states, chunk by chunk, without ever holding all logits; the "
+        "plain formula on the logits above gives the same.",
+        f"A uniform guess among {example.tokenizer.size} tokens costs ln {example.tokenizer.size} = "
+        f"{math.log(example.tokenizer.size):.3f} per token. The loss during training:",
     )
     shown = [1, *range(UPDATES // 4, UPDATES + 1, UPDATES // 4)]
     page.table(["update", *shown], [["log-loss", *(f"{example.losses[step - 1]:.3f}" for step in shown)]])
@@ -346,9 +347,9 @@ def _checkpoint(example: Example, page: Page) -> None:
     count = sum(parameter.numel() for parameter in example.model.parameters())
     page.say(
         "## 9. On disk (`bundle/`)",
-        f"The model directory holds {', '.join(f'`{name}`' for name in files)}: {count:,} weights, the tokenizer, and "
-        "the SHA-256 of every file; nothing in it can run code. Loaded again, the model gives the same logits bit for "
-        "bit. A checkpoint is such a directory and the state of the training beside it.",
+        f"The model directory holds {', '.join(f'`{name}`' for name in files)}: {count:,} parameters, the tokenizer, and "
+        "the SHA-256 of every file; no file can run code. Loaded again, the model gives the same logits bit for "
+        "bit. A checkpoint is such a directory together with the training state.",
     )
 
 
@@ -370,7 +371,7 @@ def _search(example: Example, page: Page) -> None:
     logits = model.step(state, torch.full((BEAM,), tokenizer.bos))
     page.say(
         "## 10. Beam search (`decoding/beam.py`)",
-        f"Now the model writes by itself, {BEAM} hypotheses side by side. The source was encoded once; its keys and "
+        f"Now the model translates by itself, with {BEAM} hypotheses. The source is encoded once; its keys and "
         f"values in the decoder's layer, (1, H, S, K) = {shape(state.cross[0][0])} each, are shared by all {BEAM}. A "
         "step feeds the newest token of each hypothesis, adds its keys and values to a cache, and gives logits "
         f"{shape(logits)}. The hypotheses before each step, with the sum of their log-probabilities:",
@@ -387,8 +388,8 @@ def _search(example: Example, page: Page) -> None:
     page.say(
         "## 11. Text",
         f"> {HERO} → {example.pairs[0].chinese}",
-        "is what it should say; the first line above is what it says. `headwise demo` trains a larger model the same "
-        "way, on more of the same phrasebook.",
+        "is the reference; the first line above is the model's translation. `headwise demo` trains a larger model in "
+        "the same way, on more of the same phrasebook.",
     )
 
 
