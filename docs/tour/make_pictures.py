@@ -59,7 +59,7 @@ def numbers(count: int) -> list[str]:
     return [str(number) for number in range(count)]
 
 
-# ---- one function a picture, named like its file
+# ---- one function per picture, named like its file
 
 
 def paths(path: Path) -> None:
