@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.lm import LanguageModel
     from headwise.models.transformer import Transformer
-    from headwise.workflows.load import Generator, Translator, load
+    from headwise.tasks.generator import Generator
+    from headwise.tasks.translate import Translator
+    from headwise.workflows.load import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,9 +41,9 @@ _LAZY = {
     "Transformer": ("headwise.models.transformer", "Transformer"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "load": ("headwise.workflows.load", "load"),
-    "Translator": ("headwise.workflows.load", "Translator"),
+    "Translator": ("headwise.tasks.translate", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),
-    "Generator": ("headwise.workflows.load", "Generator"),
+    "Generator": ("headwise.tasks.generator", "Generator"),
     "Generation": ("headwise.decoding.generation", "Generation"),
     "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
 }

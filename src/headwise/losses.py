@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from headwise.data.batch import Batch, LanguageBatch
+from headwise.data.batch import Batch
 from headwise.errors import ShapeError
-from headwise.models.registry import Model
-from headwise.nn.projected_loss import projected_loss
+from headwise.models.interface import Network
+from headwise.nn.kernels.projected_loss import projected_loss
 
 
 @dataclass(frozen=True)
 class BatchLoss:
-    """The objective's sum, the plain log-loss' sum (for perplexity, no gradient), and how many targets there are."""
+    """Sums over the targets of the objective and of the plain log-loss (no gradient), and the number of targets."""
 
     total: Tensor
     log_loss: Tensor
     count: int
 
 
-def batch_loss(model: Model, batch: Batch | LanguageBatch, smoothing: float = 0.0, pad: int = 0) -> BatchLoss:
-    """A batch through a model that has `states` and an output layer with a loss of its own."""
-    return states_loss(model, model.states(*batch.inputs), batch.targets, smoothing, pad)
+# What an update minimises: (network, batch, label smoothing) -> loss.
+Loss = Callable[[Network, Batch, float], BatchLoss]
 
 
-def states_loss(model: Model, states: Tensor, targets: Tensor, smoothing: float = 0.0, ignore: int = 0) -> BatchLoss:
+def batch_loss(model: Network, batch: Batch, smoothing: float = 0.0) -> BatchLoss:
+    """The loss of most tasks: the batch through the network, its states through the output layer's own loss."""
+    return states_loss(model, model.states(*batch.inputs), batch.targets, smoothing, batch.ignore)
+
+
+def states_loss(model: Network, states: Tensor, targets: Tensor, smoothing: float = 0.0, ignore: int = 0) -> BatchLoss:
     """States (…, D) through the model's output layer against targets (…); those equal to `ignore` do not count."""
     rows, wanted = _counted(states, targets, ignore)
     total, log_loss = model.output.loss(rows, wanted, smoothing)

@@ -1,7 +1,7 @@
 """A model directory on disk: JSON and safetensors, hashed, written whole or not at all. Needs no torch.
 
-    config.json          format version, family, architecture, languages, decoding defaults, precision, and the SHA-256
-                         of the rest
+    config.json          format version, family, task, architecture, languages, decoding defaults, precision, and the
+                         SHA-256 of the rest
     model.safetensors    the weights
     tokenizer.json       (or source.tokenizer.json and target.tokenizer.json)
     card.json            recipe, data fingerprints, scores with their signatures
@@ -19,13 +19,17 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from headwise.bundle.shipped import locate, shipped_directories
-from headwise.errors import ModelError, WorkFailed
+from headwise.config.families import family_names, find_family
+from headwise.config.family import Family, Settings
+from headwise.errors import ModelError, ShapeError, WorkFailed
 from headwise.files import sync
 
 FORMAT_VERSION = 1
@@ -45,6 +49,28 @@ class Bundle:
     card: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     precision: str = "float32"  # of the stored weights, one of PRECISIONS
+    task: str = ""  # what it was trained for; empty: the first task of its family
+
+    @cached_property
+    def declared(self) -> Family:
+        """What the model's family declares of itself."""
+        family = find_family(self.family)
+        if family is None:
+            raise ModelError(f"unknown model family '{self.family}'; this version has {', '.join(family_names())}")
+        return family
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The hyperparameters, checked."""
+        values = {name: value for name, value in self.architecture.items() if name not in self.declared.sizes}
+        try:
+            return self.declared.settings.of(values)
+        except ShapeError as error:
+            raise ModelError(f"{self.path / CONFIG} declares an impossible architecture: {error}") from error
+
+    @property
+    def task_name(self) -> str:
+        return self.task or self.declared.tasks[0]
 
 
 def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
@@ -70,12 +96,22 @@ def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
         files = {str(name): str(digest) for name, digest in config["files"].items()}
         bundle = Bundle(
             path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]),
-            dict(config["decoding"]), read_json(path / CARD), files, precision,
+            dict(config["decoding"]), read_json(path / CARD), files, precision, str(config.get("task", "")),
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelError(f"{path / CONFIG} is damaged: {error!r}; take another copy of the model") from error
     check_files(path, files, contents=verify)
     return bundle
+
+
+def parameter_count(bundle: Bundle) -> int:
+    """Number of weights, from the header of their file alone."""
+    file = bundle.path / WEIGHTS
+    try:
+        with safe_open(file, framework="np") as stored:
+            return sum(prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
 
 
 def check_files(directory: Path, files: dict[str, str], *, contents: bool = True) -> None:
@@ -98,6 +134,7 @@ def write_config(directory: Path, bundle: Bundle) -> None:
     config = {
         "format": FORMAT_VERSION,
         "family": bundle.family,
+        "task": bundle.task_name,
         "architecture": bundle.architecture,
         "languages": list(bundle.languages),
         "decoding": bundle.decoding,

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.errors import HeadwiseError, ModelError, UsageError
-from headwise.models.registry import Model, build_model
+from headwise.models.interface import Network
+from headwise.models.registry import build_model
 from headwise.text.tokenizer import TokenizerPair
 
 _STORED = {"float32": torch.float32, "float16": torch.float16}  # by the bundle's precision
@@ -27,10 +28,11 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 
 def save_model(
     directory: Path,
-    model: Model,
+    model: Network,
     tokenizers: TokenizerPair,
     *,
     family: str,
+    task: str = "",
     languages: tuple[str, ...] = (),
     decoding: dict[str, Any] | None = None,
     card: dict[str, Any] | None = None,
@@ -39,7 +41,9 @@ def save_model(
 ) -> None:
     """Writes a model directory, replacing an older one. `weights` (an average, say) stand in for the model's own."""
     architecture = dict(model.architecture)
-    bundle = Bundle(directory, family, architecture, languages, decoding or {}, card or {}, precision=precision)
+    bundle = Bundle(
+        directory, family, architecture, languages, decoding or {}, card or {}, precision=precision, task=task
+    )
     chosen = _in_precision(named_weights(model) if weights is None else weights, precision)
 
     def fill(new: Path) -> None:
@@ -59,7 +63,7 @@ def _in_precision(weights: dict[str, Tensor], precision: str) -> dict[str, Tenso
     return stored
 
 
-def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Model:
+def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares.
 
     It computes in float32, however its weights are stored.
@@ -108,7 +112,7 @@ def _declared_sizes(bundle: Bundle, stored: int) -> dict[str, tuple[int, ...]]:
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 
-def open_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Bundle, Model, TokenizerPair]:
+def open_model(path: str | Path, device: torch.device | str = "cpu") -> tuple[Bundle, Network, TokenizerPair]:
     """Everything of a model directory at once."""
     bundle = open_bundle(path)
     return bundle, load_model(bundle, device), TokenizerPair.load(bundle.path)

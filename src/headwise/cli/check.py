@@ -118,7 +118,7 @@ def _progress() -> Iterator[Any]:
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.completed:,} lines, {task.fields[rate]:,} a second"),
+        TextColumn("{task.completed:,} lines, {task.fields[rate]:,} per second"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -166,7 +166,7 @@ def _print_sides(console: Console, report: Report) -> None:
 
 
 def _print_histogram(console: Console, side: Side) -> None:
-    console.print(f"\n{side.name}: words in a line")
+    console.print(f"\n{side.name}: words per line")
     bars = side.histogram()
     most = max(lines for _, lines in bars) or 1
     for label, lines in bars:

@@ -47,7 +47,7 @@ def generate(
         str,
         typer.Option("--engine", help="torch, or ctranslate2: faster, int8, at --temperature 0 only."),
     ] = "torch",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with all that is known.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per text, with all that is known.")] = False,
 ) -> None:
     """Let a language model write on.
 
@@ -63,12 +63,9 @@ def generate(
         raise UsageError("no model: give --model DIR, such as RUN/model")
     if stream and (samples > 1 or as_json or len(prompts or ()) > 1):
         raise UsageError("--stream shows one text as it is written: one prompt, without --samples and --json")
-    from headwise.workflows.generate import ENGINES, open_fast_generator, open_generator, read_prompt, window_notice
+    from headwise.workflows.generate import open_generator, read_prompt, window_notice
 
-    if engine not in ENGINES:
-        raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
-    fast = engine == "ctranslate2"
-    generator = open_fast_generator(model, token_scores=as_json) if fast else open_generator(model)
+    generator = open_generator(model, engine, token_scores=as_json)
     prompts = prompts or ["" if sys.stdin.isatty() else read_prompt(sys.stdin.buffer)]
     for notice in dict.fromkeys(window_notice(generator, prompt, max_tokens) for prompt in prompts):
         if notice:

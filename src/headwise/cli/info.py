@@ -41,8 +41,7 @@ def info(
 
 
 def _lines(found: ModelInfo) -> list[tuple[str, str]]:
-    family = {"transformer": "transformer (translates)", "lm": "lm (a language model)"}
-    lines = [("model", found.path), ("family", family.get(found.family, found.family))]
+    lines = [("model", found.path), ("family", f"{found.family} ({found.family_about})"), ("task", found.task)]
     lines += [(name.replace("_", " "), text) for name, text in found.about.items()]
     if found.languages:
         lines.append(("languages", " → ".join(found.languages)))

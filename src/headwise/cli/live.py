@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from headwise.data.batch import Batch, LanguageBatch
+from headwise.data.batch import Batch
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.step import Update
 
@@ -92,7 +92,7 @@ class _LiveHook(Hook):
         budget = f" of {trainer.total_steps:,}" if trainer.total_steps else ""
         self.live.say(f"training {parameters:,} parameters, from update {trainer.step:,}{budget}")
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         padding = 1 - update.tokens / max(update.positions, 1)
         self.speed = _blend(self.speed, update.tokens / max(trainer.took, 1e-9))
         if not update.skipped:
@@ -122,13 +122,13 @@ class _LiveHook(Hook):
             case "skipped":
                 lines = ", ".join(map(str, record["lines"][:5]))
                 self.live.say(
-                    f"warning: update {record['step']} skipped: its loss ({record['loss']}) or gradient is no number; "
+                    f"warning: update {record['step']} skipped: NaN or infinite loss ({record['loss']}) or gradient; "
                     f"{record['file']}, lines {lines}…", style="yellow",
                 )  # fmt: skip
 
     def _validation(self, record: Record) -> None:
-        names = ("log_loss", "perplexity", "bleu", "chrf")
-        scores = "  ".join(f"{name.replace('_', '-')} {record[name]:.4g}" for name in names if name in record)
+        shown = {name: value for name, value in record.items() if isinstance(value, float) and name != "empty"}
+        scores = "  ".join(f"{name.replace('_', '-')} {value:.4g}" for name, value in shown.items())
         mark = "  (best so far)" if record["best"] else ""
         self.live.say(f"{record['event']} at update {record['step']}: {scores}{mark}", style="bold")
         if not self.live.terminal or not record.get("samples"):

@@ -1,4 +1,4 @@
-"""`headwise score`: the log-probability of given text, a number a line."""
+"""`headwise score`: the log-probability of given text, one number per line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def score(
     source: Annotated[str, typer.Option("--source", help="Source side of parallel text.")] = "",
     target: Annotated[str, typer.Option("--target", help="Target side: what is scored.")] = "",
     text: Annotated[str, typer.Option("--text", help="Text, for a language model; each line by itself.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with each token's share.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with every token.")] = False,
 ) -> None:
-    """Score given text: its log-probability, one number a line.
+    """Score given text: its log-probability, one number per line.
 
     The number is the natural logarithm of the probability of the whole line, end of sentence included; output line n
     belongs to input line n, empty lines too.
@@ -32,9 +32,9 @@ def score(
         raise UsageError("no model: give --model DIR, such as RUN/model")
     if bool(text) == bool(source or target) or bool(source) != bool(target):
         raise UsageError("nothing to score: give --source and --target, or for a language model --text")
-    from headwise.workflows.score import score_pairs, score_text
+    from headwise.workflows.score import score as run
 
-    for scores in score_text(model, text) if text else score_pairs(model, source, target):
+    for scores in run(model, {"text": text} if text else {"source": source, "target": target}):
         for line in scores:
             if not as_json:
                 print(f"{line.log_prob:.4f}")

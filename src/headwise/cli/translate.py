@@ -49,12 +49,12 @@ def translate(
         Literal["int8", "float32"],
         typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 is torch's result."),
     ] = "int8",
-    n_best: Annotated[int, typer.Option("--n-best", help="Translations a line, best first, separated by tabs.")] = 1,
+    n_best: Annotated[int, typer.Option("--n-best", help="Translations per line, best first, separated by tabs.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="After each translation, a tab and its score.")] = False,
     alignments: Annotated[
         bool, typer.Option("--alignments", help="Then a tab and word links (Moses: 0-0 1-2, source-target).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all that is known.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all that is known.")] = False,
     glossary: Annotated[
         str, typer.Option("--glossary", help="File of terms that must be used: source term, tab, target term.")
     ] = "",
@@ -87,12 +87,20 @@ def translate(
     from headwise.workflows.models import choose_model
 
     directory = choose_model(model, source_language, target_language)
-    from headwise.workflows.translate import Wanted, input_chunks, open_translator, read_glossary, translate_lines
+    from headwise.workflows.translate import (
+        TranslateOptions,
+        input_chunks,
+        open_translator,
+        read_glossary,
+        translate_lines,
+    )
 
     terms = read_glossary(glossary) if glossary else {}
-    wanted = Wanted(beam, n_best, length_penalty, terms, protect, split_sentences)
-    told: Scores = "tokens" if as_json else "sentences" if scores else "none"
-    translator = open_translator(directory, engine, precision=precision, plain=wanted.plain, scores=told)
+    options = TranslateOptions(beam, n_best, length_penalty, terms, protect, split_sentences)
+    wanted: Scores = "tokens" if as_json else "sentences" if scores else "none"
+    if engine == "ctranslate2" and (terms or protect):
+        raise UsageError("the ctranslate2 engine has neither --glossary nor --protect; use --engine torch or auto")
+    translator = open_translator(directory, engine, precision=precision, scores=wanted)
     translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
     if not text and input_file == "-" and sys.stdin.isatty():
@@ -100,14 +108,14 @@ def translate(
     line = _as_json if as_json else _as_text(scores, n_best)
 
     def render(chunks: Iterable[list[str]]) -> Iterator[tuple[list[str], list[int]]]:
-        for sources, translations in translate_lines(translator, chunks, wanted):
+        for sources, translations in translate_lines(translator, chunks, options):
             links = _links(translator, sources, translations) if alignments else [[] for _ in sources]
             cut_off = [place for place, translation in enumerate(translations) if translation.stopped != "eos"]
             yield [line(*row) for row in zip(sources, translations, links, strict=True)], cut_off
 
     if ranks.size > 1:
-        options = {**wanted.arguments(), "scores": scores, "alignments": alignments, "json": as_json}
-        about = {"model": translator.bundle.files, "engine": [translator.engine.name, precision], **options}
+        asked = {**options.arguments(), "scores": scores, "alignments": alignments, "json": as_json}
+        about = {"model": translator.bundle.files, "engine": [translator.engine.name, precision], **asked}
         tell_cut_off(_shared(input_file, output_file, about, render))
         return
     trouble: list[int] = []
@@ -171,7 +179,7 @@ def _as_dict(translation: Translation) -> dict[str, Any]:
 
 
 def _links(translator: Any, sources: Iterable[str], translations: list[Translation]) -> list[list[str]]:
-    from headwise.workflows.alignments import alignments
+    from headwise.tasks.alignments import alignments
 
     flat = [
         (source, one)
@@ -229,7 +237,7 @@ def progress(file: str) -> Iterator[Callable[[int], None]]:
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]:,} lines a second"),
+        TextColumn("{task.fields[rate]:,} lines per second"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

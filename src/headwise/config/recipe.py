@@ -13,8 +13,7 @@ from typing import Any, get_args
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from headwise.config.presets import resolve_architecture
-from headwise.config.schema import Recipe, Texts
+from headwise.config.schema import Recipe, Texts, require_family
 from headwise.errors import RecipeError
 
 DATA_VARIABLE = "HEADWISE_DATA"
@@ -43,14 +42,11 @@ def build_recipe(values: dict[str, Any], overrides: Sequence[str] = (), origin: 
         _put(values, key, value, override)
         places[key] = f"--set {override}"
     try:
-        recipe = Recipe.model_validate(values)
+        return Recipe.model_validate(values)
     except ValidationError as error:
-        raise RecipeError(_explain(error, places, origin)) from error
-    try:
-        resolve_architecture(recipe.model)
+        raise RecipeError(_explain(error, values, places, origin)) from error
     except RecipeError as error:
         raise RecipeError(f"{origin}: {error}") from error
-    return recipe
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -70,11 +66,8 @@ def shipped_recipes() -> list[str]:
 
 
 def print_recipe(recipe: Recipe) -> str:
-    """The recipe with every setting that has a value, the architecture resolved, as TOML."""
-    values = recipe.model_dump(by_alias=True, exclude_none=True)
-    if recipe.model.from_ is None:  # else the model that it starts from says it
-        values["model"] |= resolve_architecture(recipe.model)
-    return tomli_w.dumps(_without_empty(values))
+    """The recipe as TOML, with every setting that has a value."""
+    return tomli_w.dumps(_without_empty(recipe.model_dump(by_alias=True, exclude_none=True)))
 
 
 def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
@@ -135,7 +128,7 @@ def _put(values: dict[str, Any], key: str, value: Any, override: str) -> None:
     values[last] = value
 
 
-def _explain(error: ValidationError, places: dict[str, str], origin: str) -> str:
+def _explain(error: ValidationError, values: dict[str, Any], places: dict[str, str], origin: str) -> str:
     """The first mistake as one line: where, which key, what is wrong, what it should be."""
     first = error.errors()[0]
     # A tuple's element number says little; what stands before it is the key.
@@ -145,7 +138,7 @@ def _explain(error: ValidationError, places: dict[str, str], origin: str) -> str
         (p for k, p in places.items() if key == k or k.startswith(f"{key}.") or key.startswith(f"{k}.")), origin
     )
     if first["type"] == "extra_forbidden":
-        names = _names_at(location[:-1])
+        names = _names_at(location[:-1], values)
         near = difflib.get_close_matches(location[-1], names, n=1, cutoff=0.5)
         prefix = ".".join([*location[:-1], ""])
         hint = f"did you mean '{prefix}{near[0]}'?" if near else f"there are {', '.join(names)}"
@@ -154,7 +147,10 @@ def _explain(error: ValidationError, places: dict[str, str], origin: str) -> str
     return f"{place}: {key} must be {message}, not {first['input']!r}"
 
 
-def _names_at(sections: list[str]) -> list[str]:
+def _names_at(sections: list[str], values: dict[str, Any]) -> list[str]:
+    if sections == ["model"]:
+        family = require_family(values["model"].get("family", "transformer"))
+        return ["family", "preset", "from", *family.settings.model_fields]
     schema: type[BaseModel] = Recipe
     for section in sections:
         annotation = schema.model_fields[section].annotation

@@ -1,17 +1,25 @@
-"""Every setting of a recipe, with its default and its meaning. The only home of defaults.
+"""The sections of a recipe that all families share, each setting with its default and its meaning.
 
-A recipe is a TOML file that names some of these; the rest keep the values below. The models are frozen: a
-resolved recipe is a value that can be stored, compared and printed.
+A recipe is a TOML file that names some of these; the rest keep the defaults below. What belongs to one family alone is
+declared in `config/families/`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+from headwise.config.families import family_names, find_family
+from headwise.config.family import Family, Fraction, Positive, Section, Settings
+from headwise.errors import RecipeError
 
 
 def _as_tuple(value: object) -> object:
@@ -26,12 +34,7 @@ def _as_names(value: object) -> object:
 
 # One path, a list of paths, or globs; a path is relative to the recipe that names it.
 Paths = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
-Cutoffs = Annotated[tuple[Positive, ...], BeforeValidator(_as_tuple)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_names)]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
 
 class Texts(Section):
@@ -88,30 +91,42 @@ class Tokenizer(Section):
 
 
 class Model(Section):
-    """The architecture: a preset, and any single number beside it."""
+    """The architecture: a family, a preset of it, and any single hyperparameter beside it (see config/families)."""
 
-    family: Literal["transformer", "lm"] = Field("transformer", description="what is trained")
-    preset: str | None = Field(None, description="named sizes: tiny, small, base, big; lm-small, gpt2 (see presets)")
+    family: str = Field("transformer", description="the architecture")
+    preset: str | None = Field(None, description="named hyperparameters of the family")
     from_: str | None = Field(None, alias="from", description="fine-tune: start from this model directory")
-    model_dim: Positive | None = Field(None, description="width of every layer")
-    num_heads: Positive | None = Field(None, description="attention heads; must divide model_dim")
-    encoder_layers: Positive | None = Field(None, description="layers of the encoder (transformer)")
-    decoder_layers: Positive | None = Field(None, description="layers of the decoder (transformer)")
-    layers: Positive | None = Field(None, description="layers (lm)")
-    ff_dim: Positive | None = Field(None, description="inner width of the feed-forward network")
-    dropout: Fraction | None = Field(None, description="on sub-layer outputs, and on embeddings + positions")
-    attention_dropout: Fraction | None = Field(None, description="on attention weights; unset: as dropout")
-    activation_dropout: Fraction | None = Field(None, description="inside the feed-forward; unset: as dropout")
-    norm: Literal["post", "pre"] | None = Field(None, description="layer norm after the residual sum, or before")
-    activation: Literal["relu", "gelu", "gelu-tanh", "silu"] | None = Field(None, description="of the feed-forward")
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] | None = Field(None, description="position code")
-    max_length: Positive | None = Field(None, description="longest sequence (learned positions; lm context)")
-    tie: Literal["all", "target", "none"] | None = Field(None, description="which embeddings share the output matrix")
-    cutoffs: Cutoffs | None = Field(
-        None,
-        description="lm: from each of these ranks on words have a quarter of the width (adaptive input and softmax); "
-        "for word vocabularies of tens of thousands",
-    )
+    settings: SerializeAsAny[Settings] = Field(description="the family's hyperparameters, all of them")
+    own: dict[str, Any] = Field({}, description="those that the recipe itself names")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split(cls, values: Any) -> Any:
+        """A recipe has everything in one table: what is not one of the first three keys belongs to the family."""
+        if not isinstance(values, dict) or isinstance(values.get("settings"), Settings):
+            return values
+        common = {name: value for name, value in values.items() if name in ("family", "preset", "from", "from_")}
+        own = {name: value for name, value in values.items() if name not in common}
+        family = require_family(common.get("family", "transformer"))
+        return {**common, "own": own, "settings": family.resolve(_text(common.get("preset")), own)}
+
+    @model_serializer(mode="wrap")
+    def _join(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """One table again. A model that starts from another one has that one's hyperparameters, so only its own."""
+        values: dict[str, Any] = handler(self)
+        settings, own = values.pop("settings"), values.pop("own")
+        return {**values, **(own if self.from_ is not None else settings)}
+
+
+def require_family(name: object) -> Family:
+    family = find_family(name) if isinstance(name, str) else None
+    if family is None:
+        raise RecipeError(f"model.family must be one of {', '.join(family_names())}, not {name!r}")
+    return family
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 class Training(Section):
@@ -145,7 +160,7 @@ class Training(Section):
     save_every: Positive = Field(1000, description="updates between checkpoints")
     log_every: Positive = Field(50, description="updates between log records")
     keep: Positive = Field(3, description="checkpoints kept besides the best")
-    best: Literal["loss", "bleu", "chrf"] = Field("loss", description="which validation score picks the best model")
+    best: str = Field("loss", description="which validation score picks the best model: loss, or one of the task's")
     patience: Annotated[int, Field(ge=0)] = Field(
         0, description="validations without a better score before stopping; 0: never"
     )
@@ -177,6 +192,18 @@ class Recipe(Section):
 
     data: Data = Field(Data(), description="the corpus")
     tokenizer: Tokenizer = Field(Tokenizer(), description="text to tokens")
-    model: Model = Field(Model(), description="the architecture")
+    task: str | None = Field(None, description="what the model is trained for; unset: the first task of its family")
+    model: Model = Field(Model.model_validate({}), description="the architecture")
     training: Training = Field(Training(), description="how it learns")
     decoding: Decoding = Field(Decoding(), description="how text is produced")
+
+    @property
+    def task_name(self) -> str:
+        return self.task or require_family(self.model.family).tasks[0]
+
+    @model_validator(mode="after")
+    def _task_fits(self) -> Recipe:
+        tasks = require_family(self.model.family).tasks
+        if self.task is not None and self.task not in tasks:
+            raise RecipeError(f"task '{self.task}' is not one of family '{self.model.family}': {', '.join(tasks)}")
+        return self

@@ -1,26 +1,26 @@
-"""A batch as the model takes it: padded tensors, true lengths, and the lines that its sentences came from.
+"""One kind of batch for everything that is learned from: text, pictures and sound.
 
-Axis letters: B sentences, S source positions, T target positions. The padding id is 0 everywhere.
+Axis letters: B rows, S source positions, T target positions. Token ids are padded with 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from headwise.text.ragged import Ragged
-from headwise.text.tokenizer import BOS, EOS, PAD
+from headwise.text.tokenizer import PAD
 
-Anything = TypeVar("Anything", "Batch", "LanguageBatch")
+Widths = NDArray[np.int64] | None
 
 
 def pad(sentences: Ragged, *, start: int | None = None, end: int | None = None) -> torch.Tensor:
-    """(B, longest) int64, each row the sentence, with `start` before it and `end` after it where given."""
+    """Sentences as one tensor: (B, longest) int64, with `start` before and `end` after each sentence where given."""
     first = int(start is not None)
     lengths = np.asarray(sentences.lengths, dtype=np.int64)
     width = int(lengths.max(initial=0)) + first + int(end is not None)
@@ -36,152 +36,72 @@ def pad(sentences: Ragged, *, start: int | None = None, end: int | None = None) 
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs. The decoder reads `target_input` and is to say `target_output`, one position ahead of it."""
+    """What a network reads, what it is to say, and the lines of the corpus that both came from. Rows come first."""
 
-    source: torch.Tensor  # (B, S) tokens, end of sentence
-    source_lengths: torch.Tensor  # (B,)
-    target_input: torch.Tensor  # (B, T) begin of sentence, tokens
-    target_output: torch.Tensor  # (B, T) tokens, end of sentence
-    target_lengths: torch.Tensor  # (B,)
+    inputs: tuple[torch.Tensor, ...]  # the arguments of the network's `states`
+    targets: torch.Tensor  # (B,) or (B, T); those equal to `ignore` do not count
+    tokens: int  # targets that count: what a loss divides by
     lines: NDArray[np.int64]  # (B,) line numbers in the corpus, from 1
-    index: int  # place in its epoch
-    tokens: int  # real target tokens, ends of sentences included: what a loss divides by
-    source_tokens: int
+    index: int = 0  # place in its epoch
+    # For each input, then for the targets: how many columns of each row are real. None: all are, nothing is padded.
+    widths: tuple[Widths, ...] = ()
+    ignore: int = PAD
 
     @classmethod
-    def of(cls, source: Ragged, target: Ragged, lines: NDArray[np.integer] | None = None, index: int = 0) -> Batch:
-        count = len(source.lengths)
-        numbers = np.arange(1, count + 1) if lines is None else lines
-        source_lengths = np.asarray(source.lengths, dtype=np.int64) + 1
-        target_lengths = np.asarray(target.lengths, dtype=np.int64) + 1
-        return cls(
-            source=pad(source, end=EOS),
-            source_lengths=torch.from_numpy(source_lengths),
-            target_input=pad(target, start=BOS),
-            target_output=pad(target, end=EOS),
-            target_lengths=torch.from_numpy(target_lengths),
-            lines=np.asarray(numbers, dtype=np.int64),
-            index=index,
-            tokens=int(target_lengths.sum()),
-            source_tokens=int(source_lengths.sum()),
-        )
+    def of(
+        cls,
+        inputs: Sequence[torch.Tensor],
+        targets: torch.Tensor,
+        lines: NDArray[np.integer] | None = None,
+        index: int = 0,
+        widths: Sequence[Widths] = (),
+        ignore: int = PAD,
+    ) -> Batch:
+        """Counts the targets; without `lines` the rows are numbered from 1."""
+        numbers = np.arange(1, len(targets) + 1) if lines is None else lines
+        tokens = int((targets != ignore).sum())
+        return cls(tuple(inputs), targets, tokens, np.asarray(numbers, dtype=np.int64), index, tuple(widths), ignore)
 
     def __len__(self) -> int:
         return len(self.lines)
-
-    @property
-    def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """What the model reads: source, target so far, and the source lengths where there is padding to hide."""
-        padded = self.source_tokens < self.source.numel()
-        return self.source, self.target_input, self.source_lengths if padded else None
-
-    @property
-    def targets(self) -> torch.Tensor:
-        """What the model is to say, (B, T)."""
-        return self.target_output
-
-    @property
-    def padding(self) -> tuple[float, float]:
-        """The share of positions that hold no token: of the source, of the target."""
-        return _unused(self.source_tokens, self.source), _unused(self.tokens, self.target_output)
-
-    def to(self, device: torch.device | str) -> Batch:
-        return _moved(self, device)
-
-    def pin(self) -> Batch:
-        """The same batch in page-locked memory, from which a copy to a GPU runs beside its work."""
-        return _pinned(self)
-
-    def split(self, parts: int) -> list[Batch]:
-        """At most `parts` micro-batches of whole sentences, each no wider than its own longest sentence."""
-        return [self._rows(low, high) for low, high in _shares(len(self), parts)]
-
-    def blank(self) -> Batch:
-        """The least that a model can read: for a rank that has no sentence of an update and must keep up with them."""
-        nothing = Ragged.of([()])
-        return Batch.of(nothing, nothing, index=self.index)
-
-    def _rows(self, low: int, high: int) -> Batch:
-        source_lengths, target_lengths = self.source_lengths[low:high], self.target_lengths[low:high]
-        width, target_width = int(source_lengths.max()), int(target_lengths.max())
-        return Batch(
-            source=self.source[low:high, :width],
-            source_lengths=source_lengths,
-            target_input=self.target_input[low:high, :target_width],
-            target_output=self.target_output[low:high, :target_width],
-            target_lengths=target_lengths,
-            lines=self.lines[low:high],
-            index=self.index,
-            tokens=int(target_lengths.sum()),
-            source_tokens=int(source_lengths.sum()),
-        )
-
-
-@dataclass(frozen=True)
-class LanguageBatch:
-    """Blocks of running text: `targets` is `ids` one token on; positions past the end of the text hold padding."""
-
-    ids: torch.Tensor  # (B, T)
-    targets: torch.Tensor  # (B, T)
-    lines: NDArray[np.int64]  # (B,) the line in which each row begins, from 1
-    index: int
-    tokens: int  # targets that are not padding
-
-    @classmethod
-    def of(cls, rows: NDArray[np.integer], lines: NDArray[np.integer] | None = None, index: int = 0) -> LanguageBatch:
-        """From rows of T + 1 tokens: the block and the token after it."""
-        whole = torch.from_numpy(np.asarray(rows, dtype=np.int64))  # (B, T + 1)
-        numbers = np.ones(len(rows), dtype=np.int64) if lines is None else np.asarray(lines, dtype=np.int64)
-        targets = whole[:, 1:].contiguous()
-        return cls(whole[:, :-1].contiguous(), targets, numbers, index, int((targets != PAD).sum()))
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    @property
-    def inputs(self) -> tuple[torch.Tensor]:
-        """What the model reads."""
-        return (self.ids,)
 
     @property
     def padding(self) -> float:
-        return _unused(self.tokens, self.targets)
+        """The share of target positions that do not count."""
+        return 1 - self.tokens / self.targets.numel() if self.targets.numel() else 0.0
 
-    def to(self, device: torch.device | str) -> LanguageBatch:
-        return _moved(self, device)
+    def to(self, device: torch.device | str) -> Batch:
+        inputs = tuple(tensor.to(device, non_blocking=True) for tensor in self.inputs)
+        return replace(self, inputs=inputs, targets=self.targets.to(device, non_blocking=True))
 
-    def pin(self) -> LanguageBatch:
-        return _pinned(self)
+    def pin(self) -> Batch:
+        """The same batch in page-locked memory, from which a copy to a GPU runs beside the GPU's work."""
+        return replace(self, inputs=tuple(x.pin_memory() for x in self.inputs), targets=self.targets.pin_memory())
 
-    def split(self, parts: int) -> list[LanguageBatch]:
-        pieces = []
-        for low, high in _shares(len(self), parts):
-            targets = self.targets[low:high]
-            tokens = int((targets != PAD).sum())
-            pieces.append(LanguageBatch(self.ids[low:high], targets, self.lines[low:high], self.index, tokens))
-        return pieces
+    def split(self, parts: int) -> list[Batch]:
+        """At most `parts` micro-batches of whole rows, each no wider than its own longest row."""
+        cuts = [len(self) * part // parts for part in range(parts + 1)]
+        return [self._rows(low, high) for low, high in pairwise(cuts) if high > low]
 
-    def blank(self) -> LanguageBatch:
-        return LanguageBatch.of(np.array([[EOS, EOS]]), index=self.index)
+    def _rows(self, low: int, high: int) -> Batch:
+        widths = tuple(None if width is None else width[low:high] for width in self.widths)
+        tensors = [
+            tensor[low:high] if width is None else tensor[low:high, : int(width.max())]
+            for tensor, width in zip((*self.inputs, self.targets), widths or self._unpadded, strict=True)
+        ]
+        return Batch.of(tensors[:-1], tensors[-1], self.lines[low:high], self.index, widths, self.ignore)
 
+    def blank(self) -> Batch:
+        """The least that a network can read: for a rank that has no row of an update and must keep up with others."""
+        inputs = []
+        for tensor, width in zip(self.inputs, self.widths or self._unpadded, strict=False):
+            shape = (1, *tensor.shape[1:]) if width is None else (1, 1, *tensor.shape[2:])
+            make = torch.zeros if len(shape) > 1 else torch.ones  # one axis: the lengths of rows
+            inputs.append(make(shape, dtype=tensor.dtype))
+        padded = bool(self.widths) and self.widths[-1] is not None
+        targets = torch.full((1, 1) if padded else (1, *self.targets.shape[1:]), max(0, self.ignore + 1))
+        return Batch.of(inputs, targets, index=self.index, ignore=self.ignore)
 
-def _unused(tokens: int, positions: torch.Tensor) -> float:
-    return 1 - tokens / positions.numel() if len(positions) else 0.0
-
-
-def _shares(count: int, parts: int) -> list[tuple[int, int]]:
-    cuts = [count * part // parts for part in range(parts + 1)]
-    return [(low, high) for low, high in pairwise(cuts) if high > low]
-
-
-def _tensors(batch: Batch | LanguageBatch) -> dict[str, Any]:
-    values = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-
-
-def _moved(batch: Anything, device: torch.device | str) -> Anything:
-    return replace(batch, **{name: value.to(device, non_blocking=True) for name, value in _tensors(batch).items()})
-
-
-def _pinned(batch: Anything) -> Anything:
-    return replace(batch, **{name: value.pin_memory() for name, value in _tensors(batch).items()})
+    @property
+    def _unpadded(self) -> tuple[None, ...]:
+        return (None,) * (len(self.inputs) + 1)

@@ -1,4 +1,4 @@
-"""The likeliest text of a language model, by CTranslate2 on an exported model. It imports no torch."""
+"""Greedy generation by CTranslate2 on an exported language model. It imports no torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, PAD, UNK, Tokenizer
 
 _AT_ONCE = 128  # tokens written before somebody looks for a stop string
-_MOST_ROWS = 64  # texts of a worker at once
+_MOST_ROWS = 64  # texts per worker at once
+POSITIONS = 2048  # tokens of a model without a limit of its own: as long as an export's table of positions
 
 
 class CTranslate2Generator(Writer):
@@ -28,10 +29,11 @@ class CTranslate2Generator(Writer):
 
     def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path, *, token_scores: bool = True) -> None:
         self.bundle, self.tokenizer, self.token_scores = bundle, tokenizer, token_scores
-        self.context = int(bundle.architecture["max_length"])
+        self.context: int = bundle.settings.longest or POSITIONS
         self._pieces = tokenizer.vocabulary
         self._never = [[self._pieces[number]] for number in (UNK, BOS)]
         self._workers = Workers(ctranslate2.Generator, directory)
+        self._generator = self._workers.engine
 
     def write(
         self,
@@ -77,18 +79,17 @@ class CTranslate2Generator(Writer):
             alike = defaultdict(list)  # CTranslate2 reads prompts of one length as it reads each of them alone
             for row in going:
                 alike[row.room(), len(row.seen)].append(row)
-            with self._workers.of(len(going)) as generator:
-                written = [(group, self._begin(generator, group, room)) for (room, _), group in alike.items()]
-                for group, results in written:
-                    tokens = [list(result.result().sequences_ids[0]) for result in results]
-                    scores = self._score(generator, group, tokens) if self.token_scores else repeat(())
-                    for row, said, log_probs in zip(group, tokens, scores, strict=False):
-                        row.add(said, log_probs)
+            written = [(group, self._begin(group, room)) for (room, _), group in alike.items()]
+            for group, results in written:
+                tokens = [list(result.result().sequences_ids[0]) for result in results]
+                scores = self._score(group, tokens) if self.token_scores else repeat(())
+                for row, said, log_probs in zip(group, tokens, scores, strict=False):
+                    row.add(said, log_probs)
             yield [row.writing for row in rows]
 
-    def _begin(self, generator: Any, rows: Sequence[_Row], count: int) -> Any:
-        """The likeliest tokens, `count` a row. Padding stands in for an end: the end of sentence is a line break."""
-        return generator.generate_batch(
+    def _begin(self, rows: Sequence[_Row], count: int) -> Any:
+        """The likeliest tokens, `count` per row. Padding stands in for an end: the end of sentence is a line break."""
+        return self._generator.generate_batch(
             [self._spelled(row.seen) for row in rows],
             max_batch_size=self._workers.share(len(rows), _MOST_ROWS),
             max_length=count,
@@ -100,10 +101,10 @@ class CTranslate2Generator(Writer):
             asynchronous=True,
         )
 
-    def _score(self, generator: Any, rows: Sequence[_Row], tokens: list[list[int]]) -> Iterator[Sequence[float]]:
+    def _score(self, rows: Sequence[_Row], tokens: list[list[int]]) -> Iterator[Sequence[float]]:
         """log p of each token: those of the search leave the forbidden tokens out, which the model does not."""
         texts = [self._spelled([*row.seen, *said]) for row, said in zip(rows, tokens, strict=True)]
-        results = generator.score_batch(texts, max_batch_size=self._workers.share(len(rows), _MOST_ROWS))
+        results = self._generator.score_batch(texts, max_batch_size=self._workers.share(len(rows), _MOST_ROWS))
         return (result.log_probs[len(row.seen) - 1 :] for row, result in zip(rows, results, strict=True))
 
     def _spelled(self, ids: Sequence[int]) -> list[str]:

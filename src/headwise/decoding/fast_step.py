@@ -1,146 +1,272 @@
-"""The cached step of `Transformer` with nothing around it: no module calls, no axis for time, one cache for all layers.
+"""A decoding step with little around the arithmetic: no module calls, no axis for time, one cache for all layers.
 
-A step of a small model is mostly overhead, and this has about a third of it. It computes what `Transformer.step`
-computes on the same weights (tests/same/test_decoding_steps.py), of which it holds copies in the order of their use.
+A step of a small model is mostly overhead, and this has about a third of it. It computes what the network's own
+`advance` computes (tests/same/test_decoding_steps.py), with copies of the weights as they were when it was made. A
+network without `decoder_parts`, or with another kind of attention, decodes by its own `advance`: slower, never
+impossible.
 """
 
 from __future__ import annotations
 
-import math
-import threading
-import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headwise.decoding.fast_layers import Cross, Layer, Norm, pasts
-from headwise.models.transformer import Memory, Transformer
+from headwise.models.interface import DecoderParts, OutputLayer, Stepper
+from headwise.nn import Embedding, FeedForward, MultiHeadAttention
 
 _FIRST_CAPACITY = 32  # tokens
+# Up to so many tokens attention is fastest as a product and a sum over vectors that lie side by side; a matmul has
+# little to share with one query per row.
+_SHORT_PAST = 20
+
+Part = Callable[[Tensor], Tensor]  # (rows, D) -> (rows, D)
+
+
+def fast_stepper(network: Any) -> Stepper:
+    """The fast step of a network, or the network itself where it has none."""
+    parts: DecoderParts | None = network.decoder_parts() if hasattr(network, "decoder_parts") else None
+    if parts is None or not all(type(layer.self_attention) is MultiHeadAttention for layer in parts.layers):
+        stepper: Stepper = network
+        return stepper
+    return FastStepper(network, parts)
+
+
+class Linear(NamedTuple):
+    """x W + b, W as it is multiplied, (in, out): for a few rows up to 1.6 times as fast as its transpose."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor | None) -> Linear:
+        return cls(weight.t().contiguous(), bias)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
+
+
+class Residual(NamedTuple):
+    """The frame of a sub-layer, which may overwrite what the sub-layer returns."""
+
+    norm: Part
+    norm_first: bool
+
+    def __call__(self, x: Tensor, sublayer: Part) -> Tensor:
+        if self.norm_first:
+            return sublayer(self.norm(x)).add_(x)
+        return self.norm(sublayer(x).add_(x))
+
+
+class Cross(NamedTuple):
+    """Keys and values of one layer's cross-attention, for the sentences of a batch."""
+
+    keys: Tensor  # (B · H, K, S)
+    values: Tensor  # (B · H, S, K)
+    hidden: Tensor  # (B · H or 1, 1, S): 0, or -inf where there is padding
+
+    def select(self, sentences: Tensor, heads: int) -> Cross:
+        def chosen(part: Tensor) -> Tensor:
+            if part.size(0) == 1:
+                return part
+            return part.view(-1, heads, *part.shape[1:]).index_select(0, sentences).flatten(0, 1)
+
+        return Cross(*map(chosen, self))
+
+
+class FastLayer:
+    """A layer for one token per row: self-attention over the past, cross-attention if it has any, feed-forward."""
+
+    def __init__(self, layer: Any) -> None:
+        attention: MultiHeadAttention = layer.self_attention
+        self.heads, self.head_dim, self.rotary = attention.num_heads, attention.head_dim, attention.rotary
+        self.scale = attention.head_dim**-0.5 if attention.scale is None else attention.scale
+        self.query_key_value = Linear.of(attention.query_key_value.weight, attention.query_key_value.bias)
+        self.output = Linear.of(attention.output.weight, attention.output.bias)
+        self.self_residual = _residual(layer.self_residual)
+        self.cross = FastCross(layer.cross_attention) if hasattr(layer, "cross_attention") else None
+        self.cross_residual = _residual(layer.cross_residual) if self.cross is not None else None
+        self.feed_forward, self.feed_residual = _feed_forward(layer.feed_forward), _residual(layer.feed_residual)
+
+    def __call__(self, x: Tensor, past: Tensor, cross: Cross | None) -> Tensor:
+        """(rows, D) -> (rows, D). `past` is this layer's, (T, 2, rows, H · K), with room for the token at its end."""
+        x = self.self_residual(x, lambda y: self._look_back(y, past))
+        if self.cross is not None and self.cross_residual is not None and cross is not None:
+            look_across = self.cross
+            x = self.cross_residual(x, lambda y: look_across(y, cross))
+        return self.feed_residual(x, self.feed_forward)
+
+    def _look_back(self, y: Tensor, past: Tensor) -> Tensor:
+        rows, length = y.size(0), past.size(0)
+        joined = self.query_key_value(y).view(rows, 3, self.heads, self.head_dim)
+        query, key, value = joined.unbind(1)  # (rows, H, K)
+        if self.rotary.rotates:
+            query, key = (self.rotary.rotate(part[:, :, None], length - 1)[:, :, 0] for part in (query, key))
+        past[-1, 0], past[-1, 1] = key.flatten(1), value.flatten(1)
+        keys, values = past.view(length, 2, rows, self.heads, self.head_dim).unbind(1)  # (T, rows, H, K)
+        attend = _attend_short if length <= _SHORT_PAST else _attend_long
+        return self.output(attend(query * self.scale, keys, values).flatten(1))
+
+
+class FastCross:
+    """Cross-attention of all hypotheses of a sentence at once: they share its keys and values."""
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        inner = attention.num_heads * attention.head_dim
+        weight, bias = attention.query_key_value.weight, attention.query_key_value.bias
+        self.heads, self.head_dim = attention.num_heads, attention.head_dim
+        scale = attention.head_dim**-0.5 if attention.scale is None else attention.scale
+        self.query = Linear.of(weight[:inner] * scale, None if bias is None else bias[:inner] * scale)
+        self.output = Linear.of(attention.output.weight, attention.output.bias)
+        self.attention = attention
+
+    def of_memory(self, memory: Tensor, allowed: Tensor | None) -> Cross:
+        """memory (B, S, D), allowed (B, 1, 1, S) or None."""
+        keys, values = (part.flatten(0, 1) for part in self.attention.heads(memory, 1, 3))  # (B · H, S, K)
+        hidden = memory.new_zeros(1, 1, memory.size(1))
+        if allowed is not None:
+            per_head = allowed.expand(-1, self.heads, -1, -1).flatten(0, 1)
+            hidden = memory.new_zeros(per_head.shape).masked_fill_(~per_head, -torch.inf)
+        return Cross(keys.transpose(1, 2).contiguous(), values.contiguous(), hidden)
+
+    def __call__(self, y: Tensor, cross: Cross) -> Tensor:  # (B · width, D) -> (B · width, D)
+        width = y.size(0) * self.heads // cross.keys.size(0)
+        query = self.query(y).view(-1, width, self.heads, self.head_dim).transpose(1, 2)  # (B, H, width, K)
+        scores = torch.baddbmm(cross.hidden, query.reshape(-1, width, self.head_dim), cross.keys)
+        attended = torch.bmm(scores.softmax(dim=-1), cross.values)  # (B · H, width, K)
+        joined = attended.view(-1, self.heads, width, self.head_dim).transpose(1, 2)
+        return self.output(joined.reshape(y.size(0), -1))
 
 
 @dataclass
 class FastState:
-    """The past of every row. Rows are `beam` for each sentence, or one in the first step."""
+    """The past of every row: `group` rows per sentence, or one in the first step."""
 
-    cross: list[Cross]
-    past: Tensor  # keys and values so far, (capacity, layers, 2, rows, D)
-    room: tuple[Tensor, Tensor]  # flat: where `past` lies, and where rows are put when they are reordered
-    beam: int
+    past: Tensor  # keys and values of all layers, (capacity, layers, 2, rows, H · K); rows is 0 at first
+    cross: list[Cross | None]
+    heads: int
+    group: int
     sentences: int
     length: int = 0
-
-    @property
-    def width(self) -> int:
-        return self.past.size(3) // self.sentences
+    spare: Tensor | None = None  # where rows are put when they are reordered
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]; rows are then in groups of `beam`, and sentences in their order."""
-        (here, spare), width = self.room, self.width
-        moved = self._with_rows(spare, indices.numel())
-        used, free = (x[: self.length].flatten(0, 2) for x in (self.past, moved))  # (length · layers · 2, rows, D)
+        """Row i becomes the old row indices[i]; rows are then in groups of `group`, and sentences in their order."""
+        rows, width = self.past.size(3), self.past.size(3) // self.sentences
+        shape = *self.past.shape[:3], indices.numel(), self.past.size(4)
+        if self.spare is None or self.spare.shape != shape:
+            self.spare = self.past.new_empty(shape)
+        used, free = (x[: self.length].flatten(0, 2) for x in (self.past, self.spare))  # (length · layers · 2, rows, …)
         torch.index_select(used, 1, indices, out=free)
-        self.past, self.room = moved, (spare, here)
-        if indices.numel() < self.sentences * self.beam:
-            kept = indices[:: self.beam].div(width, rounding_mode="floor")
-            self.sentences = kept.numel()
-            self.cross = [cross.select(kept) for cross in self.cross]
+        self.past, self.spare = self.spare, self.past if indices.numel() == rows else None
+        sentences = indices.numel() // self.group
+        if sentences != self.sentences:
+            kept = indices[:: self.group].div(width, rounding_mode="floor")
+            self.cross = [None if cross is None else cross.select(kept, self.heads) for cross in self.cross]
+            self.sentences = sentences
 
-    def make_room(self, rows: int) -> None:
-        """For one token more of so many rows."""
+    def make_room(self, rows: int, tokens: int = 1) -> None:
+        """For so many tokens more of so many rows."""
         if self.length == 0:
-            self.past = self._with_rows(self.room[0], rows)
-        elif self.length == self.past.size(0):
-            self.past = torch.cat((self.past, torch.empty_like(self.past)))
-            self.room = self.past.view(-1), torch.empty_like(self.past).view(-1)
-
-    def _with_rows(self, room: Tensor, rows: int) -> Tensor:
-        capacity, layers, two, _, width = self.past.shape
-        numbers = capacity * layers * two * rows * width
-        if numbers > room.numel():
-            raise ValueError("a search has at most as many rows as it was begun with")
-        return room[:numbers].view(capacity, layers, two, rows, width)
+            self.past = self.past.new_empty(
+                max(_FIRST_CAPACITY, 2 * tokens), *self.past.shape[1:3], rows, self.past.size(4)
+            )
+        elif self.length + tokens > self.past.size(0):
+            self.past, self.spare = torch.cat((self.past, torch.empty_like(self.past))), None
 
 
-class Rooms(threading.local):
-    """Memory for the past, which a thread's next search takes over: the first touch of fresh pages costs more than
-    what is then put there. It goes with its thread, or with the model."""
-
-    def __init__(self) -> None:
-        self._taken_by: weakref.ref[FastState] | None = None
-        self._room: tuple[Tensor, Tensor] | None = None
-
-    def state(self, cross: list[Cross], like: Tensor, shape: tuple[int, ...], beam: int, sentences: int) -> FastState:
-        numbers, room = math.prod(shape), self._room
-        in_use = self._taken_by is not None and self._taken_by() is not None
-        if in_use or room is None or room[0].numel() < numbers or _kind(room[0]) != _kind(like):
-            room = like.new_empty(numbers), like.new_empty(numbers)
-        state = FastState(cross, room[0][:numbers].view(shape), room, beam, sentences)
-        if not in_use:
-            self._room, self._taken_by = room, weakref.ref(state)
-        return state
-
-
-def _kind(tensor: Tensor) -> tuple[torch.dtype, torch.device]:
-    return tensor.dtype, tensor.device
-
-
-class FastTransformer:
-    """The two halves of a step, for the searches, of a `Transformer`."""
+class FastStepper:
+    """`start` and `advance` of a network whose decoder is a plain stack of layers."""
 
     @torch.inference_mode()
-    def __init__(self, model: Transformer) -> None:
-        self.model, self._rooms = model, Rooms()
-        self.table = model.target_embedding.weight * model.target_embedding.scale  # (V, D)
-        self._positions: dict[int, Tensor] = {}  # (D,) each
-        self.layers = [Layer.of(layer) for layer in model.decoder.layers]  # type: ignore[arg-type]
-        self.norm = Norm.of(model.decoder.norm) if isinstance(model.decoder.norm, nn.LayerNorm) else None
-        self.output = model.output.weight.t().contiguous()  # (D, V)
-        self.model_dim: int = model.architecture["model_dim"]
-        self.num_heads: int = model.architecture["num_heads"]
+    def __init__(self, network: Any, parts: DecoderParts) -> None:
+        self.network, self.parts = network, parts
+        self.layers = [FastLayer(layer) for layer in parts.layers]
+        self.norm = _norm(parts.norm)
+        self.output: OutputLayer = (
+            FastOutput(network.output) if isinstance(network.output, Embedding) else network.output
+        )
 
-    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Memory:
-        return self.model.encode(source_ids, source_lengths)
-
-    def start(self, memory: Memory, beam: int = 1) -> FastState:
-        states = memory.states
-        sentences = states.size(0)
-        cross = [layer.cross.of_memory(states, memory.allowed, beam) for layer in self.layers]
-        shape = _FIRST_CAPACITY, len(self.layers), 2, sentences * beam, self.model_dim
-        return self._rooms.state(cross, states, shape, beam, sentences)
+    def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> FastState:
+        first = self.layers[0]
+        weight = first.query_key_value.weight
+        empty = weight.new_empty(0, len(self.layers), 2, 0, first.heads * first.head_dim)
+        if source is None:
+            return FastState(empty, [None] * len(self.layers), first.heads, rows, 1)
+        memory = self.network.encode(*source)
+        cross = [layer.cross.of_memory(memory.states, memory.allowed) if layer.cross else None for layer in self.layers]
+        return FastState(empty, cross, first.heads, rows, memory.states.size(0))
 
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
-        """Appends one token a row, (rows,), and gives what `project` makes logits of, (rows, D)."""
+        """Appends one token per row, (rows,), or a prompt (rows, T); returns the states after the last, (rows, D)."""
+        if tokens.dim() == 2:
+            return self._read(state, tokens)
         state.make_room(tokens.numel())
-        width, length = state.width, state.length
-        x = torch.embedding(self.table, tokens).add_(self._position(length))  # (rows, D)
-        newest = state.past[length].flatten(0, 1).unbind(0)  # key and value of each layer, (rows, D)
-        said = pasts(state.past[: length + 1], self.num_heads)
-        for layer, key, value, past, cross in zip(
-            self.layers, newest[::2], newest[1::2], said, state.cross, strict=True
-        ):
-            y = layer.self_norm(x) if layer.pre else x
-            torch.mm(y, layer.key, out=key)
-            torch.mm(y, layer.value, out=value)
-            x = layer.self_out.add_to(x, past(layer.query(y)))
-            if layer.pre:
-                x = cross.add_to(x, layer.cross_norm(x), width)
-                x = layer.outer.add_to(x, layer.activation(layer.inner(layer.feed_norm(x))))
-            else:
-                x = layer.self_norm(x)
-                x = layer.cross_norm(cross.add_to(x, x, width))
-                x = layer.feed_norm(layer.outer.add_to(x, layer.activation(layer.inner(x))))
+        x = self.parts.embed(tokens[:, None], state.length)[:, 0]  # (rows, D)
         state.length += 1
-        return x if self.norm is None else self.norm(x)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, state.past[: state.length, number], state.cross[number])
+        return self.norm(x)
 
-    def _position(self, length: int) -> Tensor:
-        """What is added to the embedding of a token after so many."""
-        if length not in self._positions:
-            nothing = self.table.new_zeros(1, 1, self.model_dim)
-            self._positions[length] = self.model.target_positions(nothing, length).view(-1)
-        return self._positions[length]
+    def _read(self, state: FastState, tokens: Tensor) -> Tensor:
+        """Reads a prompt by the network itself, all positions at once, and takes over what its layers remember."""
+        own = self.network.start(None, state.group)
+        states: Tensor = self.network.advance(own, tokens)
+        state.make_room(*tokens.shape)
+        state.sentences = max(1, tokens.size(0) // state.group)
+        for number, cache in enumerate(own.past):
+            remembered = torch.stack(cache.contents())  # (2, rows, H, T, K)
+            state.past[: tokens.size(1), number] = remembered.permute(3, 0, 1, 2, 4).flatten(3)
+        state.length = tokens.size(1)
+        return states
 
-    def project(self, states: Tensor, out: Tensor | None = None) -> Tensor:
-        """(rows, D) -> logits (rows, V)."""
-        return torch.mm(states, self.output, out=out)
+
+class FastOutput:
+    """The output layer, its table transposed."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self.weight, self.loss = embedding.weight.t().contiguous(), embedding.loss  # (D, V)
+
+    def logits(self, states: Tensor) -> Tensor:  # (rows, D) -> (rows, V)
+        return torch.mm(states, self.weight)
+
+
+# ---- parts of layers: those that are known without their module calls, any other as it is
+
+
+def _attend_short(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """(rows, H, K), (T, rows, H, K) twice -> (rows, H, K)."""
+    weights = (keys * query).sum(dim=-1, keepdim=True).softmax(dim=0)  # (T, rows, H, 1)
+    return (values * weights).sum(dim=0)
+
+
+def _attend_long(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The same by matmuls."""
+    keys, values = (part.flatten(1, 2) for part in (keys, values))  # (T, rows · H, K)
+    weights = torch.bmm(query.reshape(keys.size(1), 1, -1), keys.permute(1, 2, 0)).softmax(dim=-1)
+    return torch.bmm(weights, values.transpose(0, 1)).view_as(query)
+
+
+def _residual(residual: Any) -> Residual:
+    return Residual(_norm(residual.norm), residual.norm_first)
+
+
+def _norm(norm: nn.Module) -> Part:
+    if isinstance(norm, nn.LayerNorm):
+        return partial(
+            torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
+        )
+    return (lambda x: x) if isinstance(norm, nn.Identity) else norm
+
+
+def _feed_forward(module: nn.Module) -> Part:
+    if not isinstance(module, FeedForward):
+        return lambda x: module(x[:, None])[:, 0]
+    inner, outer = (Linear.of(linear.weight, linear.bias) for linear in (module.inner, module.outer))
+    activation = torch.relu_ if module.activation is F.relu else module.activation
+    return lambda x: outer(activation(inner(x)))

@@ -1,4 +1,4 @@
-"""A text while a language model writes it: tokens come one by one, and the text is made when somebody looks."""
+"""A text while a language model writes it: tokens come one by one, and the text is decoded when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from headwise.bundle.directory import Bundle
 from headwise.decoding.options import Sampling
 from headwise.errors import UsageError
 from headwise.text.tokenizer import EOS, Tokenizer
@@ -23,7 +24,11 @@ class Generation:
 
 
 class Writer(ABC):
-    """What a language model's engines have in common: all is made of `write`."""
+    """What the engines of language models share: everything is built on `write`."""
+
+    bundle: Bundle
+    tokenizer: Tokenizer
+    context: int | None  # tokens that the model sees at once; None: no limit
 
     def generate(
         self,
@@ -62,7 +67,7 @@ class Writer(ABC):
         stop: str | Sequence[str] = (),
         **sampling: Any,
     ) -> Iterator[list[Writing]]:
-        """All samples while they grow: for a caller that wants to see, or to end, what is being written."""
+        """Yields all samples while they grow: for a caller that wants to show them, or to stop."""
 
 
 class Writing:

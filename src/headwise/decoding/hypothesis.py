@@ -6,18 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 Stopped = Literal["eos", "length", "loop"]
-# What an engine for which they cost time is to tell beside the text: nothing, a score a sentence, or also one a token.
+# What an engine returns besides the text, since scores cost time: nothing, a score per sentence, or one per token too.
 Scores = Literal["none", "sentences", "tokens"]
-# A beam search is done with a sentence when so many times its beam have ended: of those still running, a longer one may
-# be the better one (docs/decisions/0014).
-PATIENCE = 1.4
 
 
 class Hypothesis(NamedTuple):
     """One output: `tokens` without begin and end of sentence."""
 
     tokens: tuple[int, ...]
-    score: float  # sum of log-probabilities over the length penalty: what hypotheses are ranked by; nan: not asked for
+    score: float  # sum of log-probabilities over the length penalty: what hypotheses are ranked by; NaN: not asked for
     log_probs: tuple[float, ...]  # of each token, and of the end of sentence if it was reached
     stopped: Stopped = "eos"  # reached the end of sentence, the longest length, or was caught in a cycle
 
@@ -27,7 +24,7 @@ class Hypothesis(NamedTuple):
         return cls(tuple(tokens), score, tuple(log_probs), stopped)
 
     def mean_log_prob(self, alpha: float) -> float:
-        """A token, the end of sentence included; an engine that gives no `log_probs` has it from the score."""
+        """Per token, the end of sentence included; computed from the score, since some engines give no `log_probs`."""
         length = len(self.tokens) + (self.stopped == "eos")
         return self.score * length_penalty(length, alpha) / length if length else 0.0
 

@@ -1,4 +1,4 @@
-"""What a search is asked for: the options of a call, and what single sentences want beyond them. Needs no torch."""
+"""The options of a search, and what single sentences ask for beyond them. Needs no torch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DEFAULTS = Decoding.model_validate({})
 
 @dataclass(frozen=True)
 class Sampling:
-    """Draw tokens by chance instead of searching for the best. The filters apply in the order of the fields.
+    """Sample tokens at random instead of searching for the best. The filters apply in the order of the fields.
 
-    The draws of a sentence depend on the seed, on its own tokens and on the number of the sample, so a sentence gets
-    the same text alone, in any batch and at any place of it.
+    What a sentence draws depends on the seed, its own tokens and the number of the sample, so it gets the same text
+    alone, in any batch and at any place in it.
     """
 
     repetition_penalty: float = 1.0  # tokens that came before: logits divided by it if positive, else multiplied
@@ -44,11 +44,10 @@ class SearchOptions:
     length_penalty: float = _DEFAULTS.length_penalty
     max_extra: int = _DEFAULTS.max_extra  # longest output: source length plus this
     min_length: int = 1  # no end of sentence before this many tokens, itself included
-    n_best: int = 1  # hypotheses returned a sentence; with `sample`, the number of samples
+    n_best: int = 1  # hypotheses per sentence; with `sample`, the number of samples
     no_repeat_ngram: int = 0  # no n tokens in a row occur twice; 0 is off
     sample: Sampling | None = None
     suppress: tuple[int, ...] = ()  # token ids that never come, beside padding, unknown and begin of sentence
-    scored: bool = False  # hypotheses need a score, also from an engine that was told to leave them out
     batch_sentences: int = 64  # most sentences decoded together
     batch_tokens: int = 4096  # most source tokens decoded together, padding included
 

@@ -1,9 +1,9 @@
-"""Phrases that must be in an output: bookkeeping over tokens, and the beam search's selection that always honours them.
+"""Phrases that must be in an output: bookkeeping over tokens, and a selection of beam search that includes them.
 
-Hypotheses that have said more of what is required look worse to the model than those that have said less, and would
-lose to them. So the places of the beam are dealt out in turn to hypotheses that lack 0 tokens, 1 token, 2 …
-(dynamic beam allocation, Post and Vilar 2018, arXiv 1804.06609). Two rules make it certain
-that the phrases come: no end of sentence before they have, and no token after which the room left is too small.
+Hypotheses that contain more of what is required have lower probability than those that contain less, and would lose to
+them. So the places of the beam are shared out in turn to hypotheses that lack 0 tokens, 1 token, 2 … (dynamic beam
+allocation, Post and Vilar 2018, arXiv 1804.06609). Two rules guarantee the phrases: no end of sentence before they are
+complete, and no token after which too little room is left for them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from torch import Tensor
 from headwise.decoding.beam import Beams, Candidates, restrict
 from headwise.decoding.options import Phrase, Request
 from headwise.decoding.source_batches import Sources
-from headwise.decoding.token_filters import Restrictions
-from headwise.decoding.topk import top_tokens
+from headwise.decoding.token_filters import TokenFilters
 from headwise.text.tokenizer import EOS, PAD
 
 # Places beside the beam's own, for hypotheses at different stages. The same for every sentence, so that what a sentence
@@ -134,19 +133,20 @@ class ConstrainedSelect:
         self.requirements = [Requirements(request) for request in sources.requests]
         self.limits: list[int] = sources.limits.tolist()
 
-    def __call__(self, log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+    def __call__(self, log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates:
         options: list[list[_Option]] = [[] for _ in beams.sentences]
-        said, sentences = beams.said.tolist(), beams.row_sentences().tolist()
+        said, sentences = beams.tokens.tolist(), beams.row_sentences().tolist()
         scores = beams.scores.ravel().tolist()
         rows = [row for row, score in enumerate(scores) if score > -torch.inf]
         # What is required may come even where an option forbids it, so its log-probability is taken first.
         required = {row: self._required(log_probs[row], sentences[row], said[row]) for row in rows}
-        highest, tokens = (x.tolist() for x in top_tokens(restrict(log_probs, beams, restrictions), beams.beam + 1))
+        count = min(beams.beam + 1, log_probs.size(1))
+        highest, tokens = (part.tolist() for part in restrict(log_probs, beams, filters).topk(count, dim=-1))
         for row in rows:
             follow = dict(zip(tokens[row], highest[row], strict=True)) | required[row]
             place, parent = divmod(row, beams.width)
             options[place] += self._options(sentences[row], said[row], parent, scores[row], follow)
-        return _candidates([_deal(each, beams.beam) for each in options], beams)
+        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam)
 
     def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
         """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
@@ -171,8 +171,10 @@ class ConstrainedSelect:
 
 
 def _deal(options: list[_Option], beam: int) -> list[_Option]:
-    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens: ends among the first `beam`, then as
-    many others, best first."""
+    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens.
+
+    Ends of sentence that are among the first `beam` come first, then `beam` others, best first.
+    """
     options = sorted(options, key=lambda option: -option.score)
     banks: dict[int, list[_Option]] = {}
     for option in options:
@@ -187,14 +189,11 @@ def _deal(options: list[_Option], beam: int) -> list[_Option]:
     return ends + sorted(others, key=lambda option: -option.score)
 
 
-def _candidates(dealt: list[list[_Option]], beams: Beams) -> Candidates:
-    shape = len(dealt), beams.beam
-    sums, log_probs, ends = np.full(shape, -np.inf), np.zeros(shape), np.full(beams.scores.shape, -np.inf)
+def _candidates(dealt: list[list[_Option]], width: int) -> Candidates:
+    shape = len(dealt), width
+    sums, log_probs = np.full(shape, -np.inf), np.zeros(shape)
     rows, tokens = np.zeros(shape, dtype=np.int64), np.full(shape, PAD)
     for place, options in enumerate(dealt):
-        for option in options:
-            if option.token == EOS:
-                ends[place, option.parent] = option.log_prob
-        for slot, option in enumerate(option for option in options if option.token != EOS):
+        for slot, option in enumerate(options):
             sums[place, slot], rows[place, slot], tokens[place, slot], log_probs[place, slot], _ = option
-    return Candidates(sums, rows, tokens, log_probs, ends)
+    return Candidates(sums, rows, tokens, log_probs)

@@ -1,6 +1,6 @@
-"""Drawing tokens by chance, in a way that can be repeated.
+"""Sampling tokens at random, reproducibly.
 
-Each row has a key, made of the seed, its source and the number of the sample, and each step takes one number out of
+Each row has a key, made of the seed, its source and the number of the sample; each step derives one random number from
 the key and the step. Nothing is shared between rows, so the batch around a row does not change what it draws.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headwise.decoding.options import Sampling
-from headwise.decoding.topk import log_normaliser, top_tokens
+from headwise.decoding.topk import log_normaliser
 
 _BLOCK = 128  # places summed together by `draw`
 _NEAR = 256  # tokens looked at first for `top_p`
@@ -43,7 +43,7 @@ def uniform(keys: NDArray[np.uint64], step: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Chooses a token a row by `Sampling`; `keys` has a key for each sentence of the batch."""
+    """Chooses a token per row by `Sampling`; `keys` has a key for each sentence of the batch."""
 
     settings: Sampling
     keys: NDArray[np.uint64]
@@ -52,13 +52,13 @@ class Sampler:
     def needs_history(self) -> bool:
         return self.settings.repetition_penalty != 1.0
 
-    def __call__(self, logits: Tensor, sentences: Tensor, step: int, history: Tensor | None) -> Tensor:
+    def __call__(self, logits: Tensor, sentences: Sequence[int], step: int, history: Tensor | None) -> Tensor:
         """logits (rows, V), -inf where a token may not come -> tokens (rows,)."""
         if history is not None and self.needs_history:
             logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
         if self.settings.temperature < COLDEST:
             return logits.argmax(dim=-1)
-        numbers = uniform(self.keys[sentences.cpu().numpy()], step).to(logits.device)
+        numbers = uniform(self.keys[list(sentences)], step).to(logits.device)
         scaled = logits / self.settings.temperature
         if self.settings.top_p < 1.0 and self.settings.top_k == 0 and logits.size(1) > 4 * _NEAR:
             return _among_the_likeliest(scaled, numbers, self.settings)
@@ -73,7 +73,7 @@ def _among_all(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
 
 def _among_the_likeliest(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
     """The same with `top_p`, where the few likeliest tokens mostly have its share: sorting all takes far longer."""
-    near, tokens = top_tokens(logits, _NEAR)  # (rows, _NEAR), best first
+    near, tokens = logits.topk(_NEAR, dim=-1)  # (rows, _NEAR), best first
     probabilities = (near - log_normaliser(logits)[:, None]).exp_()
     place = draw(_cut(probabilities, settings), numbers)
     chosen = tokens.gather(1, place[:, None]).squeeze(1)

@@ -1,4 +1,4 @@
-"""Sentences of like length together: little padding, and a batch whose sentences end at about the same time."""
+"""Batches of source sentences of similar length: little padding, and sentences that end at about the same time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from headwise.decoding.options import NOTHING_MORE, Request, SearchOptions
 from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import EOS
 
-_ENOUGH = 4  # groups a worker: then it does not matter that one of them is done last
-_LEAST_SHARE = 4  # sentences: of fewer, a step takes hardly less time
+_ENOUGH = 4  # groups per worker: then it does not matter that one of them finishes last
+_LEAST_SHARE = 4  # sentences: a step on fewer takes hardly less time
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,16 @@ class Sources:
     requests: tuple[Request, ...]
     limits: Tensor  # (B,) most tokens of the output, end of sentence included
     ids: Tensor  # (B, S) with end of sentence, padded
-    lengths: Tensor | None  # (B,), or None where nothing is padded
+    lengths: Tensor  # (B,)
     guarded: Tensor  # (B,) whether an output that goes round in a loop is stopped
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor]:
+        """What a stepper starts from."""
+        return self.ids, self.lengths
 
     @classmethod
     def of(
@@ -51,14 +56,13 @@ class Sources:
         ids = pad(Ragged.of(sentences), end=EOS)
         # What must be said may be a loop itself, and cutting one off could cut off what must be said.
         guarded = [not r.phrases and not has_loop(s) for s, r in zip(sentences, chosen, strict=True)]
-        padded = int(lengths.min()) < ids.size(1)
         return cls(
             tuple(indices),
             sentences,
             chosen,
             torch.tensor(limits, device=device),
             ids.to(device),
-            lengths.to(device) if padded else None,
+            lengths.to(device),
             torch.tensor(guarded, device=device),
         )
 

@@ -1,13 +1,11 @@
-"""Work on several cores, one thread and one core for each piece.
+"""Several batches decoded at once, each by one thread on one core.
 
-Steps of decoding are small operations. A team of threads within each of them waits at its end for the slowest, so
-batches side by side are faster, and far less disturbed by other programs (docs/decisions/0008).
+A decoding step is a sequence of small operations. Splitting each of them over several threads makes them wait for the
+slowest at every operation; decoding whole batches side by side is faster (docs/decisions/0008).
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -16,12 +14,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-# A single batch is decoded on one core, unless a step reads so many weights that memory is what it waits for.
-_WEIGHTS_FOR_A_TEAM = 8_000_000
-
-# Seconds until a thread that waits for Python's lock asks for it; by default a thousand times as long, in which one
-# thread sorts out candidates while the core of another has nothing to do.
-_TURN = 5e-6
+# A single batch is decoded on one core, unless a step reads so many weights that it is bound by memory.
+_WEIGHTS_FOR_SEVERAL_CORES = 8_000_000
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -29,48 +23,24 @@ Result = TypeVar("Result")
 
 def is_small(model: nn.Module) -> bool:
     """Whether a step on one core is as fast as on several."""
-    return sum(parameter.numel() for parameter in model.parameters()) < _WEIGHTS_FOR_A_TEAM
+    return sum(parameter.numel() for parameter in model.parameters()) < _WEIGHTS_FOR_SEVERAL_CORES
 
 
 def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> Iterator[Result]:
-    """work(job) for each, in order; `workers` of them are under way at once."""
+    """Yields work(job) for each job, in order; `workers` of them run at once."""
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(workers, "headwise-decoding", initializer=_keep_to_one_core)
     try:
-        with _short_turns:
-            yield from pool.map(work, jobs)
+        yield from pool.map(work, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # what a worker sets becomes the default of later threads
 
 
-class _ShortTurns:
-    """Within the block threads take turns at short notice. Blocks of several threads may overlap."""
-
-    def __init__(self) -> None:
-        self._lock, self._blocks, self._before = threading.Lock(), 0, 0.0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._blocks == 0:
-                self._before = sys.getswitchinterval()
-                sys.setswitchinterval(_TURN)
-            self._blocks += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._blocks -= 1
-            if self._blocks == 0:
-                sys.setswitchinterval(self._before)
-
-
-_short_turns = _ShortTurns()
-
-
 class Team:
-    """Work in turns: team(work, jobs) does all jobs, each always on the same number of cores, and returns when all are.
+    """Runs jobs on a fixed pool; team(work, jobs) blocks until all finish.
 
-    One job is done in the calling thread, on one core if it is small; of several each has a core of its own.
+    With a size of 1 jobs run in the calling thread, on one core if they are small.
     """
 
     def __init__(self, size: int, *, small: bool) -> None:

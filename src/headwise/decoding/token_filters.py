@@ -1,6 +1,8 @@
-"""Which tokens may come next. Everything here writes -inf over logits; probabilities are taken before it."""
+"""Which tokens may come next. Filters write -inf over logits; probabilities are taken before that."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,25 +16,33 @@ _FORBIDDEN = float("-inf")
 _NEVER = BOS + 1  # the first tokens: padding, unknown, begin of sentence
 
 
-class Restrictions:
-    """The rules of one batch, from the options of the call and the requests of its sentences."""
+@dataclass(frozen=True)
+class TokenFilters:
+    """The rules of one batch. By default only padding, unknown and begin of sentence are forbidden."""
 
-    def __init__(self, sources: Sources, options: SearchOptions) -> None:
-        self.min_length, self.no_repeat = options.min_length, options.no_repeat_ngram
-        self.suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
-        self.prefixes = _prefixes(sources)
-        self.highest = max((token for request in sources.requests for token in request.prefix), default=0)
+    min_length: int = 1
+    no_repeat: int = 0  # no n tokens in a row occur twice; 0 is off
+    suppress: Tensor | None = None  # token ids
+    prefixes: Tensor | None = None  # (B, longest), -1 where nothing is forced
+    highest: int = 0  # of the ids in prefixes
+
+    @classmethod
+    def of(cls, sources: Sources, options: SearchOptions) -> TokenFilters:
+        """From the options of the call and the requests of its sentences."""
+        suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
+        highest = max((token for request in sources.requests for token in request.prefix), default=0)
+        return cls(options.min_length, options.no_repeat_ngram, suppress, _prefixes(sources), highest)
 
     def apply(self, logits: Tensor, step: int, sentences: Tensor | None, history: Tensor | None) -> Tensor:
-        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,), needed where `uses_sentences`;
-        history (rows, step), needed where `uses_history`."""
+        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,), needed if `uses_sentences`;
+        history (rows, step), needed if `uses_history`."""
         if step == 0:
             self._check(logits.size(1))
         forced = self._forced(logits, step, sentences)
         logits.narrow(1, 0, _NEVER).fill_(_FORBIDDEN)
         if step + 1 < self.min_length:
             logits.select(1, EOS).fill_(_FORBIDDEN)
-        if self.suppress.numel():
+        if self.suppress is not None and self.suppress.numel():
             logits.index_fill_(1, self.suppress, _FORBIDDEN)
         if self.no_repeat and history is not None:
             forbid_repeats(logits, history, self.no_repeat)
@@ -51,7 +61,7 @@ class Restrictions:
         return rows, wanted[rows], logits[rows, wanted[rows]]
 
     def _check(self, vocab: int) -> None:
-        for token in self.suppress.tolist():
+        for token in () if self.suppress is None else self.suppress.tolist():
             if not 0 <= token < vocab or token == EOS:
                 raise UsageError(
                     f"token {token} cannot be suppressed: ids go to {vocab - 1}, and {EOS} ends a sentence"

@@ -5,46 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
 from headwise.decoding.beam import beam_search
-from headwise.decoding.fast_step import FastTransformer
-from headwise.decoding.greedy import greedy_search
+from headwise.decoding.fast_step import fast_stepper
 from headwise.decoding.hypothesis import Hypothesis, Scores, best
-from headwise.decoding.interface import Halves, Model, WholeStep
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.required_phrases import MORE_PLACES, ConstrainedSelect
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
 from headwise.decoding.source_batches import Sources, batches, shares
 from headwise.decoding.threads import is_small, one_core, side_by_side
+from headwise.decoding.token_loop import greedy_search
 from headwise.errors import UsageError
-from headwise.models.transformer import Transformer
+from headwise.models.interface import Network, Stepper
 
-Search = Callable[[Halves, Sources], list[list[Hypothesis]]]
+Search = Callable[[Stepper, Sources], list[list[Hypothesis]]]
 
 
 class TorchEngine:
-    """Searches with an encoder-decoder. The model may be in training: it is put back as it was after each call.
+    """Searches with any network that can `start` and `advance`. A model in training is in training again afterwards.
 
-    On a CPU there are as many batches under way as torch has threads, each on a core of its own. `frozen` promises
-    that the weights stay as they are, so that they are laid out for the search once and not for every call. Told to
-    give no `scores`, greedy search leaves out the softmax.
+    On a CPU as many batches are decoded at once as torch has threads, each on a core of its own. `frozen` promises that
+    the weights stay as they are, so that they are laid out for the search once and not at every call. With
+    `scores="none"` greedy search leaves out the softmax.
     """
 
     name = "torch"
-    leaves_a_core = False
 
-    def __init__(self, model: nn.Module, *, frozen: bool = False, scores: Scores = "tokens") -> None:
+    def __init__(self, model: Network, *, frozen: bool = False, scores: Scores = "tokens") -> None:
         self.model, self.frozen, self.scores = model, frozen, scores
-        architecture: dict[str, Any] = getattr(model, "architecture", {})
-        # Learned positions end somewhere; the others do not.
-        self.longest: int | None = architecture["max_length"] if architecture.get("positions") == "learned" else None
-        self._laid_out: Halves | None = None
+        self.longest = model.max_length
+        self._kept: Stepper | None = None
         self._small = is_small(model)
 
     def search(
@@ -53,15 +48,14 @@ class TorchEngine:
         if options.sample is not None:
             return self._sample(sources, options, options.sample, requests)
 
-        def plain(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
+        def plain(model: Stepper, batch: Sources) -> list[list[Hypothesis]]:
             if options.beam > 1:
                 return beam_search(model, batch, options)
-            scored = options.scored or self.scores != "none"
-            return [[one] for one in greedy_search(model, batch, options, scored=scored)]
+            return [[one] for one in greedy_search(model, batch, options, scored=self.scores != "none")]
 
-        def constrained(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
-            # What is required may be very unlikely. A length penalty would then reward whatever is said beside it,
-            # since the more of that there is, the less it counts. So here the likeliest output is the best.
+        def constrained(model: Stepper, batch: Sources) -> list[list[Hypothesis]]:
+            # What is required may be very unlikely. A length penalty would then reward padding the output with other
+            # words, which makes up for it. So here the likeliest output is the best.
             likeliest = replace(options, length_penalty=0.0)
             found = beam_search(model, batch, likeliest, options.beam + MORE_PLACES, ConstrainedSelect(batch))
             alpha = options.length_penalty
@@ -73,12 +67,6 @@ class TorchEngine:
         if required:
             found |= self._run(constrained, sources, options, requests, required)
         return [found[place] for place in range(len(sources))]
-
-    def answers(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """All at the end: whoever reads them takes turns at Python's lock with the threads that search."""
-        yield from enumerate(self.search(sources, options, requests))
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         with _inference(self.model):
@@ -98,10 +86,10 @@ class TorchEngine:
         repeated = [source for source in sources for _ in range(count)]
         wanted = None if requests is None else [request for request in requests for _ in range(count)]
 
-        def draw(model: Halves, batch: Sources) -> list[list[Hypothesis]]:
+        def draw(model: Stepper, batch: Sources) -> list[list[Hypothesis]]:
             keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
             sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
-            return [[one] for one in greedy_search(model, batch, options, sampler, needs_history=sampler.needs_history)]
+            return [[one] for one in greedy_search(model, batch, options, sampler)]
 
         found = self._run(draw, repeated, options, wanted, range(len(repeated)))
         samples = [found[place][0] for place in range(len(repeated))]
@@ -128,21 +116,19 @@ class TorchEngine:
 
         found: dict[int, list[Hypothesis]] = {}
         with _inference(self.model):
-            model = self._halves()
+            model = self._stepper()
             alone = min(workers, len(groups)) <= 1
             with one_core() if alone and workers > 1 and self._small else nullcontext():
                 for indices, results in map(work, groups) if alone else side_by_side(work, groups, workers):
                     found.update(zip(indices, results, strict=True))
         return found
 
-    def _halves(self) -> Halves:
-        if type(self.model) is not Transformer:
-            return WholeStep(cast("Model", self.model))
+    def _stepper(self) -> Stepper:
         if not self.frozen:
-            return FastTransformer(self.model)
-        if self._laid_out is None:
-            self._laid_out = FastTransformer(self.model)
-        return self._laid_out
+            return fast_stepper(self.model)
+        if self._kept is None:
+            self._kept = fast_stepper(self.model)
+        return self._kept
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from headwise.bundle.directory import Bundle
 from headwise.decoding.confidence import confidence
 from headwise.decoding.engine import Engine
 from headwise.decoding.glossary import PhraseMaker, glossary_terms, protected_spans
-from headwise.decoding.hypothesis import Hypothesis, Stopped, best
+from headwise.decoding.hypothesis import Hypothesis, Stopped
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, split_sentences
 from headwise.errors import DataError, UsageError
@@ -20,22 +19,19 @@ from headwise.text.tokenizer import TokenizerPair
 
 # A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
 LONGEST_SOURCE = 500  # tokens
-# Greedy search has a word too where this is above a beam's best by its sum of log-probabilities over the root of their
-# number (docs/decisions/0014). The sum itself falls with the length, the mean of a few tokens says little.
-UNSURE = -2.5
-# Of so long a source, in tokens, greedy search is asked for at once where a core has nothing else to do.
-LONG = 18
 
 
 class Translation(NamedTuple):
     """A translated text and what is known about it."""
 
     text: str
-    score: float  # sum of log-probabilities over the length penalty; of several sentences, their sum; nan: not told
+    score: (
+        float  # sum of log-probabilities over the length penalty; of several sentences, their sum; NaN: not asked for
+    )
     tokens: tuple[str, ...]  # pieces, to read
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, and of each end of sentence that was reached
-    confidence: float  # in [0, 1], see headwise.decoding.confidence; nan: not told
+    confidence: float  # in [0, 1], see headwise.decoding.confidence; NaN: not asked for
     stopped: Stopped = "eos"  # "length" and "loop" are signs of trouble
     alternatives: tuple[Translation, ...] = ()  # the next best, best first
 
@@ -51,9 +47,8 @@ class Translator:
         self._scored = engine.scores != "none"
         self._asked: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
         self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
-        learned = bundle.architecture.get("positions") == "learned"
-        room = bundle.architecture["max_length"] - 1 if learned else LONGEST_SOURCE
-        self.longest_source = min(LONGEST_SOURCE, room)
+        longest = bundle.settings.longest
+        self.longest_source = LONGEST_SOURCE if longest is None else min(LONGEST_SOURCE, longest - 1)
 
     def translate(
         self,
@@ -68,18 +63,18 @@ class Translator:
         split_sentences: bool = False,
         **options: Any,
     ) -> list[Translation]:
-        """One translation a text, in order; a blank text gives an empty one without asking the model.
+        """One translation per text, in order; a blank text gives an empty one without asking the model.
 
         `glossary` maps source terms to terms that the translation must use; `protect` keeps placeholders, tags,
-        addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one each;
+        addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one per text;
         further options are those of SearchOptions. A text of several sentences is best translated with
-        `split_sentences`; one that is too long for the model is cut up in any case.
+        `split_sentences`; one that is too long for the model is split in any case.
         """
         if isinstance(texts, str):
             raise UsageError("translate takes a list of texts; put the one text in a list")
         prefixes = [prefix] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
-            raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one each")
+            raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one per text")
         search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
         pieces = [self.pieces(text, split_sentences) for text in texts]
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
@@ -104,10 +99,10 @@ class Translator:
             self._asked = asked, options
         return options
 
-    # ---- text to pieces and back
+    # ---- text to sentences and back
 
     def pieces(self, text: str, split: bool) -> list[Sentence]:
-        """What is translated by itself: the text, or its sentences, none too long; those of white space are empty."""
+        """What is translated on its own: the text, or its sentences, none too long. White space is an empty one."""
         if not isinstance(text, str):
             raise DataError(f"only text can be translated, not {type(text).__name__}")
         whole = text.strip()
@@ -167,35 +162,8 @@ class Translator:
         requests = None
         if glossary or protect or any(prefixes):
             requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
-        made: list[list[Translation]] = [[]] * len(texts)
-        for place, hypotheses in self._found(sources, options, requests):
-            made[place] = self._translations(hypotheses, options.length_penalty)
-        return made
-
-    def _found(
-        self, sources: list[list[int]], options: SearchOptions, requests: list[Request] | None
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """What the engine finds. A beam that is unsure may have pruned what greedy search says, and better."""
-        found = self.engine.answers(sources, options, requests)
-        if options.beam == 1 or options.sample is not None:
-            yield from found
-            return
-        alone = replace(options, beam=1, n_best=1, scored=True)
-        ahead = len(sources) == 1 and len(sources[0]) >= LONG and self.engine.leaves_a_core
-        greedy = self.engine.answers(sources, alone, requests) if ahead else None
-        unsure: dict[int, list[Hypothesis]] = {}
-        for place, hypotheses in found:
-            if _is_unsure(hypotheses[0], options) and not (requests and requests[place].phrases):
-                unsure[place] = hypotheses
-            else:
-                yield place, hypotheses
-        if unsure:
-            places = list(unsure)
-            asked = None if requests is None else [requests[place] for place in places]
-            greedy = greedy or self.engine.answers([sources[place] for place in places], alone, asked)
-            for number, hypotheses in greedy:
-                place = places[number]
-                yield place, best([*unsure[place], *hypotheses], options.n_best)
+        found = self.engine.search(sources, options, requests)
+        return [self._translations(hypotheses, options.length_penalty) for hypotheses in found]
 
     def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
@@ -228,10 +196,6 @@ class Translator:
             confidence(hypothesis.mean_log_prob(alpha), self.calibration) if self._scored else math.nan,
             hypothesis.stopped,
         )
-
-
-def _is_unsure(hypothesis: Hypothesis, options: SearchOptions) -> bool:
-    return hypothesis.mean_log_prob(options.length_penalty) * math.sqrt(len(hypothesis.tokens) + 1) < UNSURE
 
 
 def _concatenated(text: str, parts: list[Translation]) -> Translation:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,9 @@ class Overlap:
     def estimate(self) -> int:
         """The number of test lines in the training data, extrapolated if only a share could be looked up."""
         return round(self.seen * self.lines / self.checked) if self.checked else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "estimate": self.estimate}
 
 
 def training_sketch(lines: Iterable[str]) -> dict[str, Any]:
@@ -75,6 +78,14 @@ def overlap(lines: Iterable[str], sketch: dict[str, Any]) -> Overlap:
             if value >> 32 in known:
                 found.append(number)
     return Overlap(total, checked, len(found), tuple(found[:10]))
+
+
+def seen_in_training(card: Mapping[str, Any], side: str, lines: Sequence[str]) -> Overlap | None:
+    """Test lines that the fingerprints of a model's card know; None where the card has none."""
+    data = card.get("data")
+    fingerprints = data.get("fingerprints") if isinstance(data, dict) else None
+    sketch = fingerprints.get(side) if isinstance(fingerprints, dict) else None
+    return overlap(lines, sketch) if isinstance(sketch, dict) else None
 
 
 def line_hash(line: str) -> int | None:

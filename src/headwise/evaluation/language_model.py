@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from headwise.evaluation.perplexity import Perplexity, Window, from_sums, windows
 from headwise.losses import states_loss
-from headwise.models.lm import LanguageModel
+from headwise.models.interface import Network
 from headwise.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
 _ROWS_TOKENS = 8192  # tokens per forward pass, padding included
+DEFAULT_CONTEXT = 1024  # tokens read at once by a model without a limit of its own
 _LINES = 1000  # lines tokenized per call
 
 
 def text_perplexity(
-    model: LanguageModel,
+    model: Network,
     tokenizer: Tokenizer,
     lines: Iterable[str],
     *,
@@ -30,7 +31,7 @@ def text_perplexity(
 
     `stride` 0 means half of the model's context: every token then has at least half a context before it.
     """
-    context = int(model.architecture["max_length"])
+    context = model.max_length or DEFAULT_CONTEXT
     stride = stride or max(1, context // 2)
     tokens, words, characters = _read(tokenizer, lines)
     nats = score_stream(model, tokens, context=context, stride=stride, on_progress=on_progress)
@@ -59,7 +60,7 @@ def _read(tokenizer: Tokenizer, lines: Iterable[str]) -> tuple[NDArray[np.int64]
 
 @torch.inference_mode()
 def score_stream(
-    model: LanguageModel,
+    model: Network,
     tokens: NDArray[np.int64],
     *,
     context: int,
@@ -77,9 +78,9 @@ def score_stream(
     return nats
 
 
-def score_lines(model: LanguageModel, sentences: Sequence[Sequence[int]]) -> list[float]:
+def score_lines(model: Network, sentences: Sequence[Sequence[int]]) -> list[float]:
     """Computes log p of each line by itself, including its end of sentence."""
-    context = int(model.architecture["max_length"])
+    context = model.max_length or DEFAULT_CONTEXT
     streams = [np.array([EOS, *sentence, EOS], dtype=np.int64) for sentence in sentences]
     return [-score_stream(model, stream, context=context, stride=max(1, context // 2)) for stream in streams]
 

@@ -20,8 +20,7 @@ from headwise.look.alignment import Alignment, align
 from headwise.look.panels import Floats, Panel
 from headwise.look.saliency import gradient_times_input
 from headwise.look.token_labels import Reading, read_tokens
-from headwise.models.lm import LanguageModel
-from headwise.models.transformer import Transformer
+from headwise.models.interface import Network
 from headwise.nn import capture_attention, causal_mask
 from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
 
@@ -201,63 +200,67 @@ def _panel(
 
 
 def look_at_translation(
-    model: Transformer, tokenizers: TokenizerPair, source_ids: Sequence[int], target_ids: Sequence[int]
+    model: Network, tokenizers: TokenizerPair, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> Look:
     """One masked pass over a pair of ids without begin and end of sentence; it computes what decoding computes."""
     read, written = [BOS, *target_ids], [*target_ids, EOS]
     device = next(model.parameters()).device
     source = torch.tensor([[*source_ids, EOS]], device=device)
     target = torch.tensor([read], device=device)
-    with _still(model), torch.no_grad(), capture_attention(model) as captured:
-        logits = model(source, target)[0]  # (T, V)
-    encoder, decoder = len(model.encoder.layers), len(model.decoder.layers)
-    attention = {
-        "encoder": _stack(captured, [f"encoder.layers.{i}.self_attention" for i in range(encoder)]),
-        "decoder": _stack(captured, [f"decoder.layers.{i}.self_attention" for i in range(decoder)]),
-        "cross": _stack(captured, [f"decoder.layers.{i}.cross_attention" for i in range(decoder)]),
-    }
-
-    def find_saliency() -> Floats:
-        with _still(model):
-            goal = torch.tensor(written, device=device)
-            return gradient_times_input(model.source_positions, lambda: model(source, target)[0], goal)
-
+    found = _pass(model, lambda: model(source, target)[0], written)  # logits (T, V)
     return Look(
         Reading.of(tokenizers.source, [*source_ids, EOS]),
         Reading.of(tokenizers.target, read),
         Reading.of(tokenizers.target, written),
-        attention,
-        _added_positions(model.source_positions, source.size(1), model),
-        _steps(logits, written, tokenizers.target),
-        find_saliency,
+        found.attention,
+        _added_positions(model, source.size(1)),
+        _steps(found.logits, written, tokenizers.target),
+        found.find_saliency,
     )
 
 
-def look_at_text(model: LanguageModel, tokenizer: Tokenizer, ids: Sequence[int]) -> Look:
+def look_at_text(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Look:
     """One causal pass of a language model over ids as it reads them; after the last it writes its likeliest token."""
     if not ids:
         raise UsageError("there is no text to look at; give at least one token")
-    device = next(model.parameters()).device
-    text = torch.tensor([list(ids)], device=device)
-    with _still(model), torch.no_grad(), capture_attention(model) as captured:
-        logits = model(text)[0]  # (T, V)
-    written = [*ids[1:], int(logits[-1].argmax())]
-    names = [f"stack.layers.{i}.self_attention" for i in range(len(model.stack.layers))]
-
-    def find_saliency() -> Floats:
-        with _still(model):
-            goal = torch.tensor(written, device=device)
-            return gradient_times_input(model.positions, lambda: model(text)[0], goal)
-
+    text = torch.tensor([list(ids)], device=next(model.parameters()).device)
+    found = _pass(model, lambda: model(text)[0], ids[1:])  # logits (T, V)
+    written = [*ids[1:], int(found.logits[-1].argmax())]
     return Look(
         None,
         Reading.of(tokenizer, ids),
         Reading.of(tokenizer, written),
-        {"causal": _stack(captured, names)},
-        _added_positions(model.positions, len(ids), model),
-        _steps(logits, written, tokenizer),
-        find_saliency,
+        found.attention,
+        _added_positions(model, len(ids)),
+        _steps(found.logits, written, tokenizer),
+        found.find_saliency,
     )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass of a model showed."""
+
+    logits: Tensor
+    attention: dict[str, Floats]
+    find_saliency: Callable[[], Floats]
+
+
+def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> _Pass:
+    """Runs the model with its attention captured. Where `written` ends, the likeliest token is what was written."""
+    with _still(model), torch.no_grad(), capture_attention(model) as captured:
+        logits = run()  # (T, V)
+    attention = {kind: _stack(captured, names) for kind, names in model.attention_names().items()}
+    goal = torch.tensor([*written, *logits[len(written) :].argmax(dim=-1).tolist()], device=logits.device)
+
+    def find_saliency() -> Floats:
+        entrance = model.entrance()
+        if entrance is None:
+            raise UsageError("this model does not say where its input enters, so it has no saliency")
+        with _still(model):
+            return gradient_times_input(entrance, run, goal)
+
+    return _Pass(logits, attention, find_saliency)
 
 
 @contextmanager
@@ -287,9 +290,11 @@ def _steps(logits: Tensor, written: Sequence[int], tokenizer: Tokenizer) -> Step
 
 
 @torch.no_grad()
-def _added_positions(positions: nn.Module, length: int, model: nn.Module) -> Floats | None:
-    """What the module adds to an input of zeros; None where it adds nothing."""
-    example = next(model.parameters())
-    model_dim = int(model.architecture["model_dim"])  # type: ignore[index]
-    added: Floats = positions(torch.zeros(1, length, model_dim, device=example.device))[0].float().cpu().numpy()
+def _added_positions(model: Network, length: int) -> Floats | None:
+    """What the module that adds positions makes of an input of zeros; None where it adds nothing."""
+    positions, example = model.entrance(), next(model.parameters())
+    if positions is None:
+        return None
+    zeros = torch.zeros(1, length, int(model.architecture["model_dim"]), device=example.device)
+    added: Floats = positions(zeros)[0].float().cpu().numpy()
     return added if added.any() else None

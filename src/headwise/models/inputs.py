@@ -6,14 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn import LearnedPositions, SinusoidalPositions, padding_mask
-
-
-class NoPositions(nn.Module):
-    """Order unknown, or told to attention itself (rotary)."""
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        return x
+from headwise.nn import LearnedPositions, NoPositions, SinusoidalPositions, padding_mask
 
 
 def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
@@ -22,19 +15,17 @@ def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
         return SinusoidalPositions(model_dim)
     if kind == "learned":
         return LearnedPositions(model_dim, max_length)
-    if kind in ("none", "rotary"):
-        return NoPositions()
-    raise ShapeError(f"unknown positions '{kind}'; there are sinusoidal, learned, rotary, none")
+    return NoPositions()
 
 
 def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
-    """Ranks and lengths only: nothing here reads the ids themselves, so a step is not slowed."""
+    """Checks ranks and lengths only: nothing here reads the ids themselves, so a step is not slowed."""
     if ids.dim() != 2:
         raise ShapeError(f"{name} ids must be (batch, length), not shape {tuple(ids.shape)}")
     if lengths is None or torch.compiler.is_compiling():
         return
     if lengths.dim() != 1 or lengths.size(0) != ids.size(0):
-        raise ShapeError(f"{name} lengths must be ({ids.size(0)},), one a row, not shape {tuple(lengths.shape)}")
+        raise ShapeError(f"{name} lengths must be ({ids.size(0)},), one per row, not shape {tuple(lengths.shape)}")
     if (
         lengths.device.type == "cpu"
         and lengths.numel()
@@ -46,5 +37,14 @@ def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
 
 
 def allowed_by_lengths(lengths: Tensor | None, max_length: int) -> Tensor | None:
-    """(B,) -> (B, 1, 1, max_length): every query may see the row's tokens and none of its padding."""
-    return None if lengths is None else padding_mask(lengths, max_length)[:, None, None, :]
+    """(B,) -> (B, 1, 1, max_length): every query may see its row's tokens and none of its padding. None: all may.
+
+    Where no row is padded there is nothing to hide, and attention is faster without a mask. On a GPU that is not
+    looked at: it would wait for the device.
+    """
+    if lengths is None:
+        return None
+    on_cpu = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and lengths.numel() and int(lengths.min()) == max_length:
+        return None
+    return padding_mask(lengths, max_length)[:, None, None, :]

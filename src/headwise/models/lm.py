@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
+from headwise.config.families.lm import LanguageModelSettings
 from headwise.errors import ShapeError
 from headwise.models.inputs import allowed_by_lengths, build_positions, check_ids
-from headwise.nn import AdaptiveEmbedding, Dropout, Embedding, Encoder, KeyValueCache, LayerSpec, RotaryPositions
+from headwise.models.interface import DecoderParts, Network
+from headwise.nn import AdaptiveEmbedding, Cache, Dropout, Embedding, Encoder, LayerMakers, RotaryPositions
 
 
 @dataclass
 class LanguageState:
-    """Keys and values of every token so far, a cache a layer."""
+    """What every layer remembers of the tokens so far."""
 
-    past: list[KeyValueCache]
+    past: list[Cache]
     length: int = 0
 
     def reorder(self, indices: Tensor) -> None:
@@ -26,78 +28,72 @@ class LanguageState:
             cache.reorder(indices)
 
 
-class LanguageModel(nn.Module):
-    """lm(ids) gives the logits of the next token at every position; position t depends on tokens 0…t only."""
+class LanguageModel(Network):
+    """lm(ids) gives the logits of the next token at every position; position t depends on tokens 0…t only.
 
-    def __init__(
-        self,
-        *,
-        vocab: int,
-        model_dim: int = 256,
-        num_heads: int = 8,
-        layers: int = 4,
-        ff_dim: int = 512,
-        dropout: float = 0.1,
-        attention_dropout: float | None = None,
-        activation_dropout: float | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        positions: str = "sinusoidal",
-        max_length: int = 1024,
-        tie: str = "all",
-        cutoffs: Sequence[int] = (),
-        scale_embeddings: bool = True,
-    ) -> None:
+    Keyword arguments are those of LanguageModelSettings: model_dim, num_heads, layers, ff_dim, dropout, norm, …
+    """
+
+    def __init__(self, *, vocab: int, **settings: Any) -> None:
         super().__init__()
-        if tie not in ("all", "target", "none"):
-            raise ShapeError(f"tie must be 'all', 'target' or 'none', not '{tie}'")
-        self.architecture: dict[str, Any] = {
-            "vocab": vocab, "model_dim": model_dim, "num_heads": num_heads, "layers": layers, "ff_dim": ff_dim,
-            "dropout": dropout, "attention_dropout": attention_dropout, "activation_dropout": activation_dropout,
-            "norm": norm, "activation": activation, "positions": positions, "max_length": max_length, "tie": tie,
-            "cutoffs": list(cutoffs), "scale_embeddings": scale_embeddings,
-        }  # fmt: skip
-        if model_dim % num_heads:
-            raise ShapeError(f"num_heads ({num_heads}) must divide model_dim ({model_dim})")
-        rotary = RotaryPositions(model_dim // num_heads) if positions == "rotary" else None
-        spec = LayerSpec(
-            model_dim, num_heads, ff_dim, dropout,
-            dropout if attention_dropout is None else attention_dropout,
-            dropout if activation_dropout is None else activation_dropout,
-            norm, activation, rotary,
+        self.settings = sizes = LanguageModelSettings.of(settings)
+        self.architecture = {"vocab": vocab, **sizes.model_dump(mode="json")}
+        self.max_length = sizes.longest
+        if sizes.model_dim % sizes.num_heads:
+            raise ShapeError(f"num_heads ({sizes.num_heads}) must divide model_dim ({sizes.model_dim})")
+        rotary = RotaryPositions(sizes.model_dim // sizes.num_heads) if sizes.positions == "rotary" else None
+        make = LayerMakers.standard(
+            sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
+            activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation, rotary=rotary,
         )  # fmt: skip
-        self.embedding = _table(vocab, model_dim, cutoffs, scale_embeddings)
-        self.output = self.embedding if tie != "none" else _table(vocab, model_dim, cutoffs, scale_embeddings)
-        self.positions = build_positions(positions, model_dim, max_length)
-        self.dropout = Dropout(dropout)
-        self.stack = Encoder(spec, layers)
+        table = vocab, sizes.model_dim, sizes.cutoffs, sizes.scale_embeddings
+        self.embedding = _table(*table)
+        self.output = self.embedding if sizes.tie != "none" else _table(*table)
+        self.positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
+        self.dropout = Dropout(sizes.dropout)
+        self.stack = Encoder(make, sizes.layers)
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         """(B, T) -> logits (B, T, V)."""
-        return self.project(self.states(ids, lengths))
+        return self.output.logits(self.states(ids, lengths))
 
     def states(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """What `project` turns into logits: (B, T, D)."""
         check_ids("text", ids, lengths)
-        x = self.dropout(self.positions(self.embedding(ids)))  # (B, T, D)
-        out: Tensor = self.stack(x, allowed_by_lengths(lengths, ids.size(1)), causal=True)
+        out: Tensor = self.stack(self.embed(ids), allowed_by_lengths(lengths, ids.size(1)), causal=True)
         return out
 
-    def project(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
-        return self.output.logits(states)
+    def embed(self, ids: Tensor, start: int = 0) -> Tensor:  # (B, T) -> (B, T, D)
+        x: Tensor = self.dropout(self.positions(self.embedding(ids), start))
+        return x
 
-    def start(self) -> LanguageState:
-        """A state before the first token."""
-        return LanguageState([KeyValueCache() for _ in self.stack.layers])
+    # ---- decoding
 
-    def step(self, state: LanguageState, tokens: Tensor) -> Tensor:
-        """Appends tokens, (rows,) or a whole prompt (rows, T), and returns the logits after the last, (rows, V)."""
+    def start(self, source: tuple[Tensor, ...] | None = None, rows: int = 1) -> LanguageState:
+        """A state before the first token. There is no source: a prompt is what is appended first."""
+        return LanguageState([layer.self_attention.new_cache() for layer in self.stack.layers])  # type: ignore[operator, union-attr]
+
+    def advance(self, state: LanguageState, tokens: Tensor) -> Tensor:
+        """Appends tokens, (rows,) or a whole prompt (rows, T), and returns the states after the last, (rows, D)."""
         ids = tokens[:, None] if tokens.dim() == 1 else tokens
         check_ids("text", ids, None)
-        x = self.dropout(self.positions(self.embedding(ids), state.length))  # (rows, T, D)
-        x = self.stack(x, causal=True, past=state.past)
+        x = self.stack(self.embed(ids, state.length), causal=True, past=state.past)
         state.length += ids.size(1)
-        return self.project(x[:, -1])
+        newest: Tensor = x[:, -1]
+        return newest
+
+    def decoder_parts(self) -> DecoderParts:
+        return DecoderParts(self.embed, self.stack.layers, self.stack.norm)
+
+    # ---- what training and looking ask
+
+    def shard_units(self) -> Iterator[nn.Module | list[nn.Module]]:
+        yield from self.stack.layers
+
+    def attention_names(self) -> dict[str, list[str]]:
+        return {"causal": [f"stack.layers.{number}.self_attention" for number in range(len(self.stack.layers))]}
+
+    def entrance(self) -> nn.Module:
+        return self.positions
 
 
 def _table(vocab: int, model_dim: int, cutoffs: Sequence[int], scaled: bool) -> Embedding | AdaptiveEmbedding:

@@ -1,19 +1,26 @@
-"""Families by name: what `config.json` and a recipe call a model."""
+"""From a family's name and its architecture to a network with new weights."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
+from headwise.config.families import family_names, find_family
 from headwise.errors import ModelError
-from headwise.models.lm import LanguageModel
-from headwise.models.transformer import Transformer
-
-Model = Transformer | LanguageModel
-FAMILIES: dict[str, type[Transformer] | type[LanguageModel]] = {"transformer": Transformer, "lm": LanguageModel}
+from headwise.models.interface import Network
 
 
-def build_model(family: str, architecture: dict[str, Any]) -> Model:
-    """A model with new weights."""
-    if family not in FAMILIES:
-        raise ModelError(f"unknown model family '{family}'; this version has {', '.join(FAMILIES)}")
-    return FAMILIES[family](**architecture)
+def network_class(family: str) -> type[Network]:
+    """The class that a family's declaration names."""
+    declared = find_family(family)
+    if declared is None:
+        raise ModelError(f"unknown model family '{family}'; this version has {', '.join(family_names())}")
+    module, _, name = declared.network.partition(":")
+    found: type[Network] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def build_model(family: str, architecture: Mapping[str, Any]) -> Network:
+    """A network with new weights."""
+    return network_class(family)(**architecture)

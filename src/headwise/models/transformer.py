@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from headwise.config.families.transformer import TransformerSettings
 from headwise.errors import ShapeError
 from headwise.models.inputs import allowed_by_lengths, build_positions, check_ids
-from headwise.nn import Decoder, Dropout, Embedding, Encoder, KeyValueCache, LayerSpec
+from headwise.models.interface import DecoderParts, Network
+from headwise.nn import Cache, Decoder, Dropout, Embedding, Encoder, LayerMakers
 
 
 @dataclass
@@ -23,85 +26,65 @@ class Memory:
 
 @dataclass
 class DecoderState:
-    """All that a decoding step needs of the past. Rows are hypotheses; `beam` of them share a source sentence.
+    """All that a decoding step needs of the past. Rows are hypotheses; `group` of them share a source sentence.
 
-    Before they first differ one row a sentence is enough: the first step may have only that, and `reorder` makes more.
+    Before they first differ, one row per sentence is enough: the first step may have only that, and `reorder` makes
+    more.
     """
 
-    cross: list[tuple[Tensor, Tensor]]  # a layer's keys and values of the memory, (sentences, H, S, K)
+    cross: list[tuple[Tensor, ...]]  # each layer's keys and values of the memory, (sentences, H, S, K)
     allowed: Tensor | None  # (sentences, 1, 1, S)
-    past: list[KeyValueCache]
-    beam: int = 1
-    width: int = 1  # rows a sentence had in the newest step: `beam`, or 1
+    past: list[Cache]
+    group: int = 1
+    width: int = 1  # rows per sentence in the newest step: `group`, or 1
     length: int = 0  # tokens decoded so far
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]. Then rows are in groups of `beam`, each group from one sentence."""
+        """Row i becomes the old row indices[i]. Rows are then in groups of `group`, each group from one sentence."""
         for cache in self.past:
             cache.reorder(indices)
-        sentences = indices.view(-1, self.beam)[:, 0] // self.width
-        self.width = self.beam
+        sentences = indices.view(-1, self.group)[:, 0] // self.width
+        self.width = self.group
         count = self.cross[0][0].size(0)
         if torch.equal(sentences, torch.arange(count, device=sentences.device)):
             return  # hypotheses moved within their sentences
-        self.cross = [(key[sentences], value[sentences]) for key, value in self.cross]
+        self.cross = [tuple(part[sentences] for part in layer) for layer in self.cross]
         if self.allowed is not None:
             self.allowed = self.allowed[sentences]
 
 
-class Transformer(nn.Module):
-    """Encoder and decoder: model(source_ids, target_ids) gives the logits of the next token at every position."""
+class Transformer(Network):
+    """Encoder and decoder: model(source_ids, target_ids) gives the logits of the next token at every position.
 
-    def __init__(
-        self,
-        *,
-        source_vocab: int,
-        target_vocab: int | None = None,
-        model_dim: int = 512,
-        num_heads: int = 8,
-        encoder_layers: int = 6,
-        decoder_layers: int = 6,
-        ff_dim: int = 2048,
-        dropout: float = 0.1,
-        attention_dropout: float | None = None,
-        activation_dropout: float | None = None,
-        norm: str = "post",
-        activation: str = "relu",
-        positions: str = "sinusoidal",
-        max_length: int = 1024,
-        tie: str = "all",
-        final_norm: bool | None = None,
-    ) -> None:
+    Keyword arguments are those of TransformerSettings: model_dim, num_heads, encoder_layers, decoder_layers, ff_dim,
+    dropout, norm, activation, positions, tie, …
+    """
+
+    def __init__(self, *, source_vocab: int, target_vocab: int | None = None, **settings: Any) -> None:
         super().__init__()
         target_vocab = source_vocab if target_vocab is None else target_vocab
-        if tie not in ("all", "target", "none"):
-            raise ShapeError(f"tie must be 'all', 'target' or 'none', not '{tie}'")
-        if positions == "rotary":
-            raise ShapeError("rotary positions are for language models; a translator takes sinusoidal or learned ones")
-        if tie == "all" and source_vocab != target_vocab:
-            raise ShapeError(f"tie='all' needs one shared vocabulary, not {source_vocab} and {target_vocab} tokens")
-        self.architecture: dict[str, Any] = {
-            "source_vocab": source_vocab, "target_vocab": target_vocab, "model_dim": model_dim, "num_heads": num_heads,
-            "encoder_layers": encoder_layers, "decoder_layers": decoder_layers, "ff_dim": ff_dim, "dropout": dropout,
-            "attention_dropout": attention_dropout, "activation_dropout": activation_dropout, "norm": norm,
-            "activation": activation, "positions": positions, "max_length": max_length, "tie": tie,
-            "final_norm": final_norm,
+        self.settings = sizes = TransformerSettings.of(settings)
+        self.architecture = {
+            "source_vocab": source_vocab, "target_vocab": target_vocab, **sizes.model_dump(mode="json")
         }  # fmt: skip
-        spec = LayerSpec(
-            model_dim, num_heads, ff_dim, dropout,
-            dropout if attention_dropout is None else attention_dropout,
-            dropout if activation_dropout is None else activation_dropout,
-            norm, activation,
+        self.max_length = sizes.longest
+        if sizes.tie == "all" and source_vocab != target_vocab:
+            raise ShapeError(f"tie='all' needs one shared vocabulary, not {source_vocab} and {target_vocab} tokens")
+        make = LayerMakers.standard(
+            sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
+            activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation,
         )  # fmt: skip
         # Section 3.4: the two embeddings and the output projection share one matrix (tie="all").
-        self.source_embedding = Embedding(source_vocab, model_dim)
-        self.target_embedding = self.source_embedding if tie == "all" else Embedding(target_vocab, model_dim)
-        self.output = self.target_embedding if tie != "none" else Embedding(target_vocab, model_dim)
-        self.source_positions = build_positions(positions, model_dim, max_length)
-        self.target_positions = build_positions(positions, model_dim, max_length)
-        self.dropout = Dropout(dropout)  # section 5.4: on the sums of embeddings and positions
-        self.encoder = Encoder(spec, encoder_layers, final_norm)
-        self.decoder = Decoder(spec, decoder_layers, final_norm)
+        self.source_embedding = Embedding(source_vocab, sizes.model_dim)
+        self.target_embedding = (
+            self.source_embedding if sizes.tie == "all" else Embedding(target_vocab, sizes.model_dim)
+        )
+        self.output = self.target_embedding if sizes.tie != "none" else Embedding(target_vocab, sizes.model_dim)
+        self.source_positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
+        self.target_positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
+        self.dropout = Dropout(sizes.dropout)  # section 5.4: on the sums of embeddings and positions
+        self.encoder = Encoder(make, sizes.encoder_layers, sizes.final_norm)
+        self.decoder = Decoder(make, sizes.decoder_layers, sizes.final_norm)
 
     def forward(
         self,
@@ -111,7 +94,7 @@ class Transformer(nn.Module):
         target_lengths: Tensor | None = None,
     ) -> Tensor:
         """(B, S), (B, T) -> logits (B, T, V). Position t sees target tokens 0…t and the whole source."""
-        return self.project(self.states(source_ids, target_ids, source_lengths, target_lengths))
+        return self.output.logits(self.states(source_ids, target_ids, source_lengths, target_lengths))
 
     def states(
         self,
@@ -120,19 +103,14 @@ class Transformer(nn.Module):
         source_lengths: Tensor | None = None,
         target_lengths: Tensor | None = None,
     ) -> Tensor:
-        """What `project` turns into logits, (B, T, D). The training loss starts here and never holds all logits."""
         check_ids("source", source_ids, source_lengths)
         check_ids("target", target_ids, target_lengths)
         if source_ids.size(0) != target_ids.size(0):
             raise ShapeError(f"{source_ids.size(0)} sources but {target_ids.size(0)} targets in one batch")
         memory = self.encode(source_ids, source_lengths)
         # Targets are padded at their end, and the causal mask hides what comes later: padding is never looked at.
-        x = self._embed_target(target_ids, 0)
-        out: Tensor = self.decoder(x, memory.states, memory.allowed)
+        out: Tensor = self.decoder(self.embed_target(target_ids), memory.states, memory.allowed)
         return out
-
-    def project(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
-        return self.output.logits(states)
 
     def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Memory:
         """Reads the source once: (B, S) -> Memory of (B, S, D)."""
@@ -141,22 +119,49 @@ class Transformer(nn.Module):
         x = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (B, S, D)
         return Memory(self.encoder(x, allowed), allowed)
 
-    def start(self, memory: Memory, beam: int = 1) -> DecoderState:
-        """A state before the first token: `beam` rows a sentence, cross-attention's keys and values computed once."""
-        layers = len(self.decoder.layers)
-        cross = self.decoder.keys_values(memory.states)
-        return DecoderState(cross, memory.allowed, [KeyValueCache() for _ in range(layers)], beam, beam)
-
-    def step(self, state: DecoderState, tokens: Tensor) -> Tensor:
-        """Appends one token a row, (rows,), and returns the logits of the next, (rows, V)."""
-        if tokens.dim() != 1:
-            raise ShapeError(f"step takes one token a row, shape (rows,), not {tuple(tokens.shape)}")
-        state.width = tokens.numel() // state.cross[0][0].size(0)
-        x = self._embed_target(tokens[:, None], state.length)  # (rows, 1, D)
-        x = self.decoder.advance(x, state.cross, state.allowed, state.past)
-        state.length += 1
-        return self.project(x[:, 0])
-
-    def _embed_target(self, ids: Tensor, start: int) -> Tensor:  # (B, T) -> (B, T, D)
+    def embed_target(self, ids: Tensor, start: int = 0) -> Tensor:  # (B, T) -> (B, T, D)
         x: Tensor = self.dropout(self.target_positions(self.target_embedding(ids), start))
         return x
+
+    # ---- decoding
+
+    def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> DecoderState:
+        """Reads the source (ids, lengths) and computes the keys and values of cross-attention once."""
+        if source is None:
+            raise ShapeError("a translation starts from a source: start((source_ids, source_lengths), rows)")
+        memory = self.encode(*source)
+        past = [layer.self_attention.new_cache() for layer in self.decoder.layers]  # type: ignore[operator, union-attr]
+        return DecoderState(self.decoder.keys_values(memory.states), memory.allowed, past, rows, rows)
+
+    def advance(self, state: DecoderState, tokens: Tensor) -> Tensor:
+        """Appends tokens, (rows,) or (rows, T), and returns the states after the last, (rows, D)."""
+        ids = tokens[:, None] if tokens.dim() == 1 else tokens
+        state.width = ids.size(0) // state.cross[0][0].size(0)
+        x = self.embed_target(ids, state.length)  # (rows, T, D)
+        x = self.decoder.advance(x, state.cross, state.allowed, past=state.past)
+        state.length += ids.size(1)
+        return x[:, -1]
+
+    def decoder_parts(self) -> DecoderParts:
+        return DecoderParts(self.embed_target, self.decoder.layers, self.decoder.norm)
+
+    # ---- what training and looking ask
+
+    def shard_units(self) -> Iterator[nn.Module | list[nn.Module]]:
+        """The decoder computes the keys and values of all its cross-attentions before its first layer runs, so those
+        belong to the decoder as a whole."""
+        yield from self.encoder.layers
+        for layer in self.decoder.layers:
+            yield [layer.self_attention, layer.feed_forward]  # type: ignore[list-item]
+        yield self.decoder
+
+    def attention_names(self) -> dict[str, list[str]]:
+        encoder, decoder = (range(len(stack.layers)) for stack in (self.encoder, self.decoder))
+        return {
+            "encoder": [f"encoder.layers.{number}.self_attention" for number in encoder],
+            "decoder": [f"decoder.layers.{number}.self_attention" for number in decoder],
+            "cross": [f"decoder.layers.{number}.cross_attention" for number in decoder],
+        }
+
+    def entrance(self) -> nn.Module:
+        return self.source_positions

@@ -5,19 +5,28 @@ K head size, D model width, F feed-forward width, V vocabulary. Masks are boolea
 """
 
 from headwise.nn.adaptive import AdaptiveEmbedding
-from headwise.nn.attention import AdditiveAttention, MultiHeadAttention, fast_attention, scaled_dot_product_attention
-from headwise.nn.cache import KeyValueCache
+from headwise.nn.attention import AdditiveAttention, Attention, fast_attention, scaled_dot_product_attention
+from headwise.nn.cache import Cache, KeyValueCache
 from headwise.nn.dropout import Dropout
 from headwise.nn.embedding import Embedding
-from headwise.nn.feedforward import FeedForward
-from headwise.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerSpec, Residual
+from headwise.nn.feedforward import FeedForward, GatedFeedForward
+from headwise.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerMakers, Residual
 from headwise.nn.masks import causal_mask, padding_mask
+from headwise.nn.multi_head import MultiHeadAttention
 from headwise.nn.observer import capture_attention
-from headwise.nn.positions import LearnedPositions, RotaryPositions, SinusoidalPositions, sinusoidal_positions
+from headwise.nn.positions import (
+    LearnedPositions,
+    NoPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    sinusoidal_positions,
+)
 
 __all__ = [
     "AdaptiveEmbedding",
     "AdditiveAttention",
+    "Attention",
+    "Cache",
     "Decoder",
     "DecoderLayer",
     "Dropout",
@@ -25,10 +34,12 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "GatedFeedForward",
     "KeyValueCache",
-    "LayerSpec",
+    "LayerMakers",
     "LearnedPositions",
     "MultiHeadAttention",
+    "NoPositions",
     "Residual",
     "RotaryPositions",
     "SinusoidalPositions",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headwise.errors import ShapeError
 from headwise.nn.embedding import explain_ids
-from headwise.nn.projected_loss import projected_loss
+from headwise.nn.kernels.projected_loss import projected_loss
 
 _NARROWER = 4  # each cluster's vectors have a quarter of the width of those before, as in both papers
 

@@ -1,13 +1,28 @@
-"""Keys and values of the tokens so far, so that a decoding step computes the newest token only."""
+"""What an attention remembers of the tokens so far, so that a decoding step computes the newest token only."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 
+class Cache(Protocol):
+    """The past of one layer: keys and values, a segment memory, running sums, or a recurrent state.
+
+    The layer that made a cache is the one that fills it; searches only reorder its rows.
+    """
+
+    length: int  # tokens so far
+
+    def reorder(self, indices: Tensor) -> None:
+        """Row i becomes the old row indices[i]; rows may be repeated, dropped or permuted."""
+        ...
+
+
 class KeyValueCache:
-    """One attention's past. Room is doubled when it runs out; a step copies two vectors a row, no more."""
+    """Keys and values. Room is doubled when it runs out; a step copies two vectors per row, no more."""
 
     def __init__(self, capacity: int = 32) -> None:
         self.capacity = capacity
@@ -16,7 +31,7 @@ class KeyValueCache:
         self._value: Tensor | None = None
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds (B, H, T, K) and returns the whole past with it, (B, H, length, K)."""
+        """Adds (B, H, T, K) and returns everything so far, (B, H, length, K)."""
         start, self.length = self.length, self.length + key.size(2)
         self._key = self._with_room(self._key, key)
         self._value = self._with_room(self._value, value)
@@ -25,13 +40,12 @@ class KeyValueCache:
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
 
     def contents(self) -> tuple[Tensor, Tensor]:
-        """The whole past, (B, H, length, K) each; there must be some."""
+        """All keys and values, (B, H, length, K) each; there must be some."""
         assert self._key is not None
         assert self._value is not None
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
 
     def reorder(self, indices: Tensor) -> None:
-        """Row i becomes the old row indices[i]; rows may be repeated, dropped or permuted."""
         if self._key is not None and self._value is not None:
             self._key = self._select(self._key, indices)
             self._value = self._select(self._value, indices)
@@ -50,3 +64,13 @@ class KeyValueCache:
         chosen = store.new_empty(indices.numel(), *store.shape[1:])
         torch.index_select(store[:, :, : self.length], 0, indices, out=chosen[:, :, : self.length])
         return chosen
+
+
+class NoCache(KeyValueCache):
+    """Remembers nothing: what attention has when a whole sequence is computed in one pass."""
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return key, value
+
+
+NO_CACHE = NoCache()

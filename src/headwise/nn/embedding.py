@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn.projected_loss import projected_loss
+from headwise.nn.kernels.projected_loss import projected_loss
 
 
 class Embedding(nn.Module):

@@ -1,80 +1,99 @@
-"""Encoder and decoder: the paper's section 3.1 and figure 1."""
+"""Encoder and decoder: the paper's section 3.1 and figure 1.
+
+A stack does not know what its layers are made of: it is given makers of their parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn.attention import MultiHeadAttention
-from headwise.nn.cache import KeyValueCache
+from headwise.nn.attention import Attention
+from headwise.nn.cache import Cache
 from headwise.nn.dropout import Dropout
 from headwise.nn.feedforward import FeedForward
+from headwise.nn.multi_head import MultiHeadAttention
 from headwise.nn.positions import RotaryPositions
 
 
 @dataclass(frozen=True)
-class LayerSpec:
-    """The sizes and habits that all layers of a stack share."""
+class LayerMakers:
+    """Makes the parts of a stack's layers; each maker is called once per layer."""
 
-    model_dim: int
-    num_heads: int
-    ff_dim: int
-    dropout: float = 0.1
-    attention_dropout: float = 0.1
-    activation_dropout: float = 0.1
-    norm: str = "post"
-    activation: str = "relu"
-    rotary: RotaryPositions | None = None
+    attention: Callable[[], Attention]
+    feed_forward: Callable[[], nn.Module]
+    norm: Callable[[], nn.Module]
+    cross_attention: Callable[[], MultiHeadAttention] | None = None  # decoders that read an encoder's output
+    dropout: float = 0.0  # on each sub-layer's output
+    norm_first: bool = False  # pre-norm; otherwise post-norm, as in the paper
 
-    def __post_init__(self) -> None:
-        if self.norm not in ("post", "pre"):
-            raise ShapeError(f"norm must be 'post' (the paper) or 'pre', not '{self.norm}'")
-
-    def attention(self) -> MultiHeadAttention:
-        return MultiHeadAttention(self.model_dim, self.num_heads, self.attention_dropout, rotary=self.rotary)
-
-    def cross_attention(self) -> MultiHeadAttention:
-        return MultiHeadAttention(self.model_dim, self.num_heads, self.attention_dropout)
-
-    def feed_forward(self) -> FeedForward:
-        return FeedForward(self.model_dim, self.ff_dim, self.activation_dropout, self.activation)
+    @classmethod
+    def standard(
+        cls,
+        model_dim: int,
+        num_heads: int,
+        ff_dim: int,
+        dropout: float = 0.1,
+        *,
+        attention_dropout: float | None = None,
+        activation_dropout: float | None = None,
+        norm: str = "post",
+        activation: str = "relu",
+        rotary: RotaryPositions | None = None,
+    ) -> LayerMakers:
+        """The paper's layer: multi-head attention, LayerNorm, a feed-forward network of two maps."""
+        if norm not in ("post", "pre"):
+            raise ShapeError(f"norm must be 'post' (the paper) or 'pre', not '{norm}'")
+        weights_dropout = dropout if attention_dropout is None else attention_dropout
+        inner_dropout = dropout if activation_dropout is None else activation_dropout
+        attention = partial(MultiHeadAttention, model_dim, num_heads, weights_dropout)
+        return cls(
+            attention=partial(attention, rotary=rotary),
+            cross_attention=attention,
+            feed_forward=partial(FeedForward, model_dim, ff_dim, inner_dropout, activation),
+            norm=partial(nn.LayerNorm, model_dim),
+            dropout=dropout,
+            norm_first=norm == "pre",
+        )
 
     def residual(self) -> Residual:
-        return Residual(self.model_dim, self.dropout, self.norm)
+        return Residual(self.norm(), self.dropout, self.norm_first)
+
+    def final_norm(self, wanted: bool | None) -> nn.Module:
+        """A norm after the last layer; by default only where that layer leaves its sum unnormalised (pre-norm)."""
+        return self.norm() if (self.norm_first if wanted is None else wanted) else nn.Identity()
 
 
 class Residual(nn.Module):
     """The frame of a sub-layer: LayerNorm(x + Sublayer(x)) (post-norm, the paper), or x + Sublayer(LayerNorm(x))."""
 
-    def __init__(self, model_dim: int, dropout: float, norm: str) -> None:
+    def __init__(self, norm: nn.Module, dropout: float, norm_first: bool) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(model_dim)
-        self.dropout = Dropout(dropout)
-        self.pre = norm == "pre"
+        self.norm, self.dropout, self.norm_first = norm, Dropout(dropout), norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        out: Tensor
-        if self.pre:
+        if self.norm_first:
             return self.dropout.added(x, sublayer(self.norm(x)))
-        out = self.norm(self.dropout.added(x, sublayer(x)))
+        out: Tensor = self.norm(self.dropout.added(x, sublayer(x)))
         return out
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward. With `causal` it is a layer of a language model."""
 
-    def __init__(self, spec: LayerSpec) -> None:
+    def __init__(self, make: LayerMakers) -> None:
         super().__init__()
-        self.self_attention, self.self_residual = spec.attention(), spec.residual()
-        self.feed_forward, self.feed_residual = spec.feed_forward(), spec.residual()
+        self.self_attention, self.self_residual = make.attention(), make.residual()
+        self.feed_forward, self.feed_residual = make.feed_forward(), make.residual()
 
-    def forward(
-        self, x: Tensor, allowed: Tensor | None = None, *, causal: bool = False, past: KeyValueCache | None = None
-    ) -> Tensor:  # (B, T, D) -> (B, T, D)
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, y, allowed, causal=causal, past=past))
+    def forward(self, x: Tensor, allowed: Tensor | None = None, **options: Any) -> Tensor:  # (B, T, D) -> (B, T, D)
+        """`options` go to the attention: bias, causal, past."""
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, y, allowed, **options))
         out: Tensor = self.feed_residual(x, self.feed_forward)
         return out
 
@@ -82,57 +101,50 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, cross-attention to the encoder's output, feed-forward."""
 
-    def __init__(self, spec: LayerSpec) -> None:
+    def __init__(self, make: LayerMakers) -> None:
         super().__init__()
-        self.self_attention, self.self_residual = spec.attention(), spec.residual()
-        self.cross_attention, self.cross_residual = spec.cross_attention(), spec.residual()
-        self.feed_forward, self.feed_residual = spec.feed_forward(), spec.residual()
+        if make.cross_attention is None:
+            raise ShapeError("a decoder layer needs a maker of its cross-attention")
+        self.self_attention, self.self_residual = make.attention(), make.residual()
+        self.cross_attention, self.cross_residual = make.cross_attention(), make.residual()
+        self.feed_forward, self.feed_residual = make.feed_forward(), make.residual()
 
     def forward(
-        self,
-        x: Tensor,
-        cross: tuple[Tensor, Tensor],
-        cross_allowed: Tensor | None = None,
-        past: KeyValueCache | None = None,
+        self, x: Tensor, cross: tuple[Tensor, ...], cross_allowed: Tensor | None = None, **options: Any
     ) -> Tensor:
-        """x (B, T, D) and `cross`, the keys and values of the encoder's output (`cross_attention.keys_values`)."""
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, y, causal=True, past=past))
-        x = self.cross_residual(x, lambda y: self._look_across(y, cross, cross_allowed))
+        """x is (B, T, D), `cross` the keys and values of the encoder's output; `options` go to the self-attention."""
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, y, causal=True, **options))
+        x = self.cross_residual(x, lambda y: self._look_across(y, cross[0], cross[1], cross_allowed))
         out: Tensor = self.feed_residual(x, self.feed_forward)
         return out
 
-    def _look_across(self, y: Tensor, cross: tuple[Tensor, Tensor], allowed: Tensor | None) -> Tensor:
+    def _look_across(self, y: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
         """The query comes from the decoder, key and value from the encoder (section 3.2.3).
 
         While decoding, several hypotheses of one sentence share its keys and values: they stand side by side as if they
-        were positions, so (B·beam, 1, D) becomes (B, beam, D) and nothing of the memory is repeated.
+        were positions, so (B·beam, 1, D) becomes (B, beam, D) and nothing of the encoder's output is repeated.
         """
         rows, length, _ = y.shape
-        key, value = cross
         if rows != key.size(0):
             y = y.reshape(key.size(0), -1, y.size(2))
-        query = self.cross_attention.queries(y)
+        (query,) = self.cross_attention.heads(y, 0, 1)
         return self.cross_attention.attend(query, key, value, allowed).view(rows, length, -1)
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers; `final_norm` where the last layer leaves its sum unnormalised (pre-norm)."""
+    """A stack of encoder layers."""
 
-    def __init__(self, spec: LayerSpec, num_layers: int, final_norm: bool | None = None) -> None:
+    def __init__(self, make: LayerMakers, num_layers: int, final_norm: bool | None = None) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(spec) for _ in range(num_layers))
-        self.norm = _final_norm(spec, final_norm)
+        self.layers = nn.ModuleList(EncoderLayer(make) for _ in range(num_layers))
+        self.norm = make.final_norm(final_norm)
 
     def forward(
-        self,
-        x: Tensor,
-        allowed: Tensor | None = None,
-        *,
-        causal: bool = False,
-        past: Sequence[KeyValueCache] | None = None,
+        self, x: Tensor, allowed: Tensor | None = None, *, past: Sequence[Cache] | None = None, **options: Any
     ) -> Tensor:  # (B, T, D) -> (B, T, D)
+        """`past` has a cache per layer; `options` go to every attention: bias, causal."""
         for index, layer in enumerate(self.layers):
-            x = layer(x, allowed, causal=causal, past=None if past is None else past[index])
+            x = layer(x, allowed, past=None if past is None else past[index], **options)
         out: Tensor = self.norm(x)
         return out
 
@@ -140,34 +152,32 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """A stack of decoder layers."""
 
-    def __init__(self, spec: LayerSpec, num_layers: int, final_norm: bool | None = None) -> None:
+    def __init__(self, make: LayerMakers, num_layers: int, final_norm: bool | None = None) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(spec) for _ in range(num_layers))
-        self.norm = _final_norm(spec, final_norm)
+        self.layers = nn.ModuleList(DecoderLayer(make) for _ in range(num_layers))
+        self.norm = make.final_norm(final_norm)
 
-    def forward(self, x: Tensor, memory: Tensor, memory_allowed: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor, memory_allowed: Tensor | None = None, *, bias: Tensor | None = None
+    ) -> Tensor:
         """One masked pass over a whole target: (B, T, D), (B, S, D) -> (B, T, D)."""
-        return self.advance(x, self.keys_values(memory), memory_allowed)
+        return self.advance(x, self.keys_values(memory), memory_allowed, bias=bias)
 
-    def keys_values(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each layer's cross-attention keys and values of the encoder's output."""
-        return [layer.cross_attention.keys_values(memory) for layer in self.layers]  # type: ignore[operator, union-attr]
+    def keys_values(self, memory: Tensor) -> list[tuple[Tensor, ...]]:
+        """Keys and values of the encoder's output, for each layer's cross-attention: the same at every step."""
+        return [layer.cross_attention.heads(memory, 1, 3) for layer in self.layers]  # type: ignore[operator, union-attr]
 
     def advance(
         self,
         x: Tensor,
-        cross: Sequence[tuple[Tensor, Tensor]],
+        cross: Sequence[tuple[Tensor, ...]],
         cross_allowed: Tensor | None = None,
-        past: Sequence[KeyValueCache] | None = None,
+        *,
+        past: Sequence[Cache] | None = None,
+        bias: Tensor | None = None,
     ) -> Tensor:
         """The newest tokens x (B, T, D), given the keys and values of memory and of what was decoded before."""
         for index, layer in enumerate(self.layers):
-            x = layer(x, cross[index], cross_allowed, None if past is None else past[index])
+            x = layer(x, cross[index], cross_allowed, past=None if past is None else past[index], bias=bias)
         out: Tensor = self.norm(x)
         return out
-
-
-def _final_norm(spec: LayerSpec, wanted: bool | None) -> nn.Module:
-    if spec.norm == "pre" if wanted is None else wanted:
-        return nn.LayerNorm(spec.model_dim)
-    return nn.Identity()

@@ -9,8 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from headwise.nn.attention import MultiHeadAttention, scaled_dot_product_attention
-from headwise.nn.masks import causal_mask
+from headwise.nn.attention import Attention
 
 
 @contextmanager
@@ -19,11 +18,12 @@ def capture_attention(
 ) -> Iterator[dict[str, list[Tensor]]]:
     """Within the block, every call of an attention adds its weights (B, H, T, S) to the list under its name.
 
-    The weights are computed beside the output by the reference function, so outputs are the same bit for bit; outside
-    the block nothing is computed. Names are those of `model.named_modules()`: `encoder.layers.0.self_attention`, ….
+    Each kind of attention computes its own weights, masks and biases included, beside its output: outputs are the same
+    bit for bit, and outside of the block nothing is computed. Names are those of `model.named_modules()`:
+    `encoder.layers.0.self_attention`, ….
     """
     captured: dict[str, list[Tensor]] = {}
-    observed = [(n, m) for n, m in model.named_modules() if isinstance(m, MultiHeadAttention) and select(n)]
+    observed = [(n, m) for n, m in model.named_modules() if isinstance(m, Attention) and select(n)]
     try:
         for name, module in observed:
             captured[name] = []
@@ -35,10 +35,5 @@ def capture_attention(
 
 
 @torch.no_grad()
-def _keep_weights(
-    kept: list[Tensor], query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, causal: bool
-) -> None:
-    if causal:
-        seen = causal_mask(query.size(-2), past=key.size(-2) - query.size(-2), device=query.device)
-        allowed = seen if allowed is None else allowed & seen
-    kept.append(scaled_dot_product_attention(query, key, value, allowed)[1])
+def _keep_weights(kept: list[Tensor], weights: Callable[[], Tensor]) -> None:
+    kept.append(weights())

@@ -42,7 +42,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Adds a trained vector a position (GPT-2, BERT); there are `max_length` of them and no more."""
+    """Adds a trained vector per position (GPT-2, BERT); there are `max_length` of them and no more."""
 
     def __init__(self, model_dim: int, max_length: int) -> None:
         super().__init__()
@@ -61,12 +61,29 @@ class LearnedPositions(nn.Module):
         return x + self.weight[start:end]
 
 
+class NoPositions(nn.Module):
+    """Adds nothing: the order is unknown, or attention is told of it in another way (rotary)."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        return x
+
+
+class NoRotation(nn.Module):
+    """Leaves queries and keys as they are."""
+
+    rotates = False
+
+    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
+        return x
+
+
 class RotaryPositions(nn.Module):
     """Turns each pair of coordinates of queries and keys by position · speed (Su et al. 2021, arXiv 2104.09864).
 
     A dot product of two turned vectors depends on the difference of their positions only.
     """
 
+    rotates = True
     angles: Tensor
 
     def __init__(self, head_dim: int, base: float = 10000.0) -> None:

@@ -9,35 +9,38 @@ from pathlib import Path
 
 from fastapi import Request
 
-from headwise.serving.errors import refusal
-from headwise.serving.guard import Doors
+from headwise.serving.access import AccessRules
+from headwise.serving.errors import as_request_error
 from headwise.serving.limits import Limits
 from headwise.serving.metrics import Metrics
-from headwise.serving.model_index import Shelf
+from headwise.serving.model_index import ModelIndex
+
+REASONS = {429: "busy", 499: "client left", 503: "shutdown or failure", 504: "timeout"}
 
 
 @dataclass(frozen=True)
-class State:
-    shelf: Shelf
-    doors: Doors
+class AppState:
+    """Holds the models, rules and metrics; `runs` is the folder of training runs to show."""
+
+    index: ModelIndex
+    access: AccessRules
     limits: Limits
     metrics: Metrics
     runs: Path | None = None
 
     @staticmethod
-    def of(request: Request) -> State:
+    def of(request: Request) -> AppState:
         state = request.app.state.headwise
-        assert isinstance(state, State)
+        assert isinstance(state, AppState)
         return state
 
     @contextmanager
-    def rejections(self, model: str) -> Iterator[None]:
-        """Counts what a model's queue or time did not allow."""
-        reasons = {429: "busy", 499: "client left", 503: "shutdown or failure", 504: "timeout"}
+    def count_rejections(self, model: str) -> Iterator[None]:
+        """Counts requests that fail because of the model's queue, its engine or the deadline."""
         try:
             yield
         except Exception as error:
-            reason = reasons.get(refusal(error).status)
+            reason = REASONS.get(as_request_error(error).status)
             if reason is not None:
                 self.metrics.rejections.labels(model, reason).inc()
             raise

@@ -1,9 +1,9 @@
-"""A bounded queue in front of an engine, and the threads that work on it.
+"""A bounded queue in front of an engine, and the threads that process it in batches.
 
-A request is split into jobs (sentences). A free thread takes the job that has waited longest and, with it, others that
-ask for the same work and are of like size. A model at rest starts at once; while it is at work, a job waits at most a
-few milliseconds for company. Every thread's present call is watched: one that takes far longer than such calls do is
-stuck.
+A request is split into jobs (sentences). A free thread takes the job that has waited longest and, in the same batch,
+jobs of equal work and similar size. An idle model starts at once; while it is at work, a job waits at most a few
+milliseconds for others to share its batch. Every call is timed: one that takes far longer than calls of its size
+usually do counts as stuck.
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ from typing import Any, Protocol
 from headwise.errors import HeadwiseError
 from headwise.serving.limits import Limits
 
-# The n-th sentence of a long text stands in line as if it had arrived this much later: it does not hold up others.
+# Seconds by which each further sentence of a text is queued later than the one before, so that a long text does not
+# hold up the requests of others.
 SPACING = 0.01
-# A batch is filled up to what can be decoded in about this time, so that nobody waits long for a turn; small ones are
-# not made smaller, for they would only be slower.
+# A batch is filled up to what can be decoded in about BATCH_SECONDS, so that no request waits long for its turn.
+# Batches of up to SMALL_BATCH jobs are not split further: that would only be slower.
 BATCH_SECONDS, SMALL_BATCH = 0.5, 16
-# A call is stuck when it takes longer than this, and several times as long as calls of its size do.
+# A call is stuck when it takes longer than STUCK_SECONDS and STUCK_TIMES as long as calls of its size usually do.
 STUCK_SECONDS = 1.25
 STUCK_TIMES = 8.0
 
-Beat = Callable[[], None]
+Heartbeat = Callable[[], None]
 
 
-class Busy(HeadwiseError):
-    """The queue is full; come again."""
+class QueueFull(HeadwiseError):
+    """Raised when a queue takes no more requests for now."""
 
 
-class Closing(HeadwiseError):
-    """The server is shutting down."""
+class ShuttingDown(HeadwiseError):
+    """Raised for requests that arrive, or are still unfinished, when the server shuts down."""
 
 
 class Work(Hashable, Protocol):
-    """What is to be done with some items. Jobs of equal work may be done together."""
+    """Processes items. Jobs of equal work may share a batch."""
 
-    def run(self, items: Sequence[Any], beat: Beat) -> Sequence[Any]:
-        """An answer for each item. `beat` says that the work is getting on; it raises where nobody waits any more."""
+    def run(self, items: Sequence[Any], heartbeat: Heartbeat) -> Sequence[Any]:
+        """Returns one answer per item. Calls `heartbeat` to show progress; it raises when no client waits any more."""
         ...
 
 
 class Abandoned(Exception):
-    """Raised by `beat` inside of work that nobody waits for."""
+    """Raised by `heartbeat` when all clients of a batch have left."""
 
 
 @dataclass(eq=False)
-class _Ticket:
-    """A request in the eyes of the lane; touched by the event loop's thread only."""
+class _QueuedRequest:
+    """Collects the answers to one request; touched by the event loop's thread only."""
 
     answer: asyncio.Future[list[Any]]
     results: list[Any]
@@ -63,7 +64,7 @@ class _Ticket:
 
 @dataclass(eq=False)
 class _Job:
-    ticket: _Ticket
+    request: _QueuedRequest
     index: int
     work: Work
     item: Any
@@ -74,17 +75,17 @@ class _Job:
 
 @dataclass
 class _Call:
-    """What a thread is doing now."""
+    """Describes what a thread is doing now."""
 
     jobs: list[_Job]
     size: int
-    since: float  # when it began, or when it last showed a sign of life
-    beats: int = 0
+    since: float  # when it began, or its last heartbeat
+    heartbeats: int = 0
 
 
 @dataclass
 class _Pace:
-    """Seconds that a unit of size takes: a running mean."""
+    """Measures seconds per unit of size, as a running mean."""
 
     seconds: float = 0.0
 
@@ -93,22 +94,22 @@ class _Pace:
         self.seconds = new if not self.seconds else 0.9 * self.seconds + 0.1 * new
 
     def allows(self) -> float:
-        """The size that is done in BATCH_SECONDS."""
+        """Returns the size that is processed in BATCH_SECONDS."""
         return BATCH_SECONDS / self.seconds if self.seconds else 0.0
 
 
-Observer = Callable[[int, float], None]  # is told of each batch: how many jobs, how many seconds
+Observer = Callable[[int, float], None]  # called after each batch with its number of jobs and its seconds
 
 
 @dataclass(eq=False)
-class Lane:
-    """`workers` threads, a queue, and no more than `limits.queue` requests in it."""
+class BatchQueue:
+    """Runs work on `workers` threads; accepts no more than `limits.queue` requests at a time."""
 
     name: str
     workers: int
     limits: Limits
     observer: Observer = lambda jobs, seconds: None
-    requests: int = 0  # accepted and not answered
+    requests: int = 0  # accepted and not yet answered
     _waiting: list[tuple[float, int, _Job]] = field(default_factory=list)
     _calls: dict[int, _Call] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -122,19 +123,24 @@ class Lane:
 
     # ---- the event loop's side
 
-    async def do(self, work: Work, items: Sequence[Any], sizes: Sequence[int], *, urgent: bool = False) -> list[Any]:
-        """The answers, in order. Cancelled, it takes back what has not begun. An urgent request passes the bound."""
+    async def submit(
+        self, work: Work, items: Sequence[Any], sizes: Sequence[int], *, urgent: bool = False
+    ) -> list[Any]:
+        """Returns the answers, in order. If cancelled, jobs that have not begun are dropped.
+
+        An urgent request goes first and is accepted even if the queue is full.
+        """
         if self._closed:
-            raise Closing("the server is shutting down")
+            raise ShuttingDown("the server is shutting down")
         if not items:
             return []
         if not urgent and self.requests >= self.limits.queue:
-            raise Busy(f"{self.name} is busy: {self.requests} requests are waiting; try again in a moment")
+            raise QueueFull(f"{self.name} is busy: {self.requests} requests are waiting; try again in a moment")
         self.requests += not urgent
         now = time.monotonic()
-        ticket = _Ticket(asyncio.get_running_loop().create_future(), [None] * len(items), len(items))
+        request = _QueuedRequest(asyncio.get_running_loop().create_future(), [None] * len(items), len(items))
         jobs = [
-            _Job(ticket, index, work, item, size, now)
+            _Job(request, index, work, item, size, now)
             for index, (item, size) in enumerate(zip(items, sizes, strict=True))
         ]
         self._start()
@@ -144,15 +150,15 @@ class Lane:
                     turn = 0.0 if urgent else now + job.index * SPACING
                     heapq.heappush(self._waiting, (turn, next(self._numbers), job))
                 self._ready.notify(min(len(jobs), self.workers))
-            return await ticket.answer
+            return await request.answer
         finally:
             self.requests -= not urgent
-            if not ticket.answer.done() or ticket.answer.cancelled() or ticket.left:
+            if not request.answer.done() or request.answer.cancelled() or request.left:
                 for job in jobs:
                     job.abandoned = True
 
-    def trouble(self) -> str | None:
-        """What is wrong with the lane, or None."""
+    def problem(self) -> str | None:
+        """Says what is wrong with the threads; None: nothing."""
         now = time.monotonic()
         for call in list(self._calls.values()):
             expected = STUCK_TIMES * self._pace.seconds * call.size
@@ -164,16 +170,16 @@ class Lane:
 
     @property
     def saturated(self) -> bool:
-        """Every thread is at work."""
+        """Tells whether every thread is at work."""
         return len(self._calls) >= self.workers
 
     @property
     def active(self) -> int:
-        """Jobs that are being worked on."""
+        """Counts the jobs that are being processed."""
         return sum(len(call.jobs) for call in list(self._calls.values()))
 
-    def refuse(self) -> None:
-        """Takes no more, and answers everyone who still waits with a refusal."""
+    def close(self) -> None:
+        """Accepts no more requests, and ends those that still wait with ShuttingDown."""
         self._closed = True
         with self._ready:
             jobs = [job for _, _, job in self._waiting]
@@ -181,7 +187,7 @@ class Lane:
             self._ready.notify_all()
         for job in [*jobs, *(job for call in list(self._calls.values()) for job in call.jobs)]:
             job.abandoned = True
-            self._fail(job, Closing("the server is shutting down; this request was not finished"))
+            self._fail(job, ShuttingDown("the server is shutting down; this request was not finished"))
 
     def _start(self) -> None:
         if not self._threads:
@@ -193,18 +199,18 @@ class Lane:
 
     def _deliver(self, jobs: Sequence[_Job], results: Sequence[Any]) -> None:
         for job, result in zip(jobs, results, strict=True):
-            ticket = job.ticket
+            request = job.request
             if isinstance(result, BaseException):
                 self._fail(job, result)
                 continue
-            ticket.results[job.index] = result
-            ticket.left -= 1
-            if not ticket.left and not ticket.answer.done():
-                ticket.answer.set_result(ticket.results)
+            request.results[job.index] = result
+            request.left -= 1
+            if not request.left and not request.answer.done():
+                request.answer.set_result(request.results)
 
     def _fail(self, job: _Job, error: BaseException) -> None:
-        if not job.ticket.answer.done():
-            job.ticket.answer.set_exception(error)
+        if not job.request.answer.done():
+            job.request.answer.set_exception(error)
 
     # ---- the threads' side
 
@@ -215,7 +221,7 @@ class Lane:
             call, began = self._calls[number], time.monotonic()
             results = self._answers(jobs, call)
             took = time.monotonic() - began
-            if not call.beats:  # else the first beat was measured
+            if not call.heartbeats:  # else the time to the first heartbeat was noted
                 self._pace.note(took, call.size)
             with self._ready:
                 del self._calls[number]
@@ -223,55 +229,55 @@ class Lane:
             try:
                 loop.call_soon_threadsafe(self._deliver, jobs, results)
                 loop.call_soon_threadsafe(self.observer, len(jobs), took)
-            except RuntimeError:  # the loop is closed: nobody is there to be told
+            except RuntimeError:  # the event loop is closed: there is no one to answer
                 return
 
     def _answers(self, jobs: list[_Job], call: _Call) -> Sequence[Any]:
-        def beat() -> None:
+        def heartbeat() -> None:
             now = time.monotonic()
-            if not call.beats:
+            if not call.heartbeats:
                 self._pace.note(now - call.since, call.size)
-            call.since, call.beats = now, call.beats + 1
+            call.since, call.heartbeats = now, call.heartbeats + 1
             if all(job.abandoned for job in jobs):
                 raise Abandoned
 
         try:
-            return jobs[0].work.run([job.item for job in jobs], beat)
+            return jobs[0].work.run([job.item for job in jobs], heartbeat)
         except Exception as error:
             if len(jobs) == 1:
                 return [error]
-        # One of them is to blame, and only that one is to suffer for it.
+        # One item failed the whole batch: run each alone, so that only its own request fails.
         return [answer for job in jobs for answer in self._answers([job], call)]
 
     def _take(self, number: int) -> list[_Job]:
-        """The next batch, once there is one; nothing when the lane is closed."""
+        """Waits for the next batch; returns an empty one when the queue is closed."""
         with self._ready:
             while not self._closed:
-                self._forget_abandoned()
+                self._drop_abandoned()
                 if not self._waiting:
                     self._ready.wait()
                     continue
-                patience = self._patience()
-                if patience <= 0:
+                seconds = self._time_to_wait()
+                if seconds <= 0:
                     jobs = self._pick()
                     self._calls[number] = _Call(jobs, _padded(jobs), time.monotonic())
                     return jobs
-                self._ready.wait(patience)
+                self._ready.wait(seconds)
             return []
 
-    def _forget_abandoned(self) -> None:
+    def _drop_abandoned(self) -> None:
         while self._waiting and self._waiting[0][2].abandoned:
             heapq.heappop(self._waiting)
 
-    def _patience(self) -> float:
-        """Seconds that the first in line is still made to wait for others."""
+    def _time_to_wait(self) -> float:
+        """Returns the seconds that the first job still waits for others to share its batch."""
         turn, _, lead = self._waiting[0]
         if not self._calls or len(self._waiting) >= self.limits.batch or not turn:
             return 0.0
         return lead.arrived + self.limits.delay - time.monotonic()
 
     def _pick(self) -> list[_Job]:
-        """The first in line, and those of like size that ask for the same."""
+        """Takes the first job, and others of equal work and similar size."""
         lead = heapq.heappop(self._waiting)[2]
         seen = [heapq.heappop(self._waiting) for _ in range(min(len(self._waiting), 4 * self.limits.batch))]
         alike = [entry for entry in seen if entry[2].work == lead.work and not entry[2].abandoned]

@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus. No text, key or address is in it."""
+"""Counts what the server does, for Prometheus. No text, key or address is part of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from headwise.serving.batch_queue import Lane
+from headwise.serving.batch_queue import BatchQueue
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 JOBS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Metrics:
-    """A registry of its own, so that several servers fit into one process."""
+    """Keeps a registry of its own, so that several servers fit into one process.
+
+    In the labels a queue is called a lane: dashboards rely on that name.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -29,10 +32,10 @@ class Metrics:
         )
         self.tokens = Counter("headwise_tokens", "Tokens written.", ["model"], registry=self.registry)
         self.queue = Gauge(
-            "headwise_queue_requests", "Requests accepted and not answered.", ["model", "lane"], registry=self.registry
+            "headwise_queue_requests", "Requests accepted and not yet answered.", ["model", "lane"], registry=self.registry
         )
         self.active = Gauge(
-            "headwise_active_jobs", "Sentences or texts that are being worked on.", ["model", "lane"],
+            "headwise_active_jobs", "Sentences or texts that are being processed.", ["model", "lane"],
             registry=self.registry,
         )  # fmt: skip
         self.batch = Histogram(
@@ -44,8 +47,9 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
-    def observer(self, model: str, lane: str) -> Callable[[int, float], None]:
-        batch, decoding = self.batch.labels(model, lane), self.decoding.labels(model, lane)
+    def observer(self, model: str, kind: str) -> Callable[[int, float], None]:
+        """Makes a function that records each batch of a queue."""
+        batch, decoding = self.batch.labels(model, kind), self.decoding.labels(model, kind)
 
         def observe(jobs: int, seconds: float) -> None:
             batch.observe(jobs)
@@ -53,11 +57,11 @@ class Metrics:
 
         return observe
 
-    def watch(self, lane: Lane, model: str, kind: str) -> Lane:
-        """Its gauges are read when someone asks."""
-        self.queue.labels(model, kind).set_function(lambda: lane.requests)
-        self.active.labels(model, kind).set_function(lambda: lane.active)
-        return lane
+    def watch(self, queue: BatchQueue, model: str, kind: str) -> BatchQueue:
+        """Connects the gauges to a queue; they are read when the metrics are."""
+        self.queue.labels(model, kind).set_function(lambda: queue.requests)
+        self.active.labels(model, kind).set_function(lambda: queue.active)
+        return queue
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

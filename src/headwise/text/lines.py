@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -50,6 +51,34 @@ def arriving_lines(on_bad: OnBad | None = None) -> Iterator[tuple[int, list[str]
     stream = cast("BufferedReader", sys.stdin.buffer)
     blocks = iter(lambda: stream.read1(BLOCK_BYTES), b"")
     return _LineReader(display_name(STANDARD_INPUT), on_bad).blocks(blocks)
+
+
+def read_lines(file: str) -> list[str]:
+    """All lines of a file."""
+    return [line for _, lines in line_blocks(file) for line in lines]
+
+
+def aligned_lines(first: str, second: str, count: int = 512) -> Iterator[tuple[list[str], list[str]]]:
+    """Reads two files that must have equally many lines, `count` lines of both at a time."""
+    pair: tuple[list[str], list[str]] = ([], [])
+    sides = (_each_line(file) for file in (first, second))
+    for number, lines in enumerate(zip_longest(*sides), start=1):
+        if None in lines:
+            shorter, longer = (first, second) if lines[0] is None else (second, first)
+            problem = f"ends after {number - 1:,} lines, but {longer} goes on; the files must be aligned"
+            raise DataError(problem, file=shorter)
+        for side, line in zip(pair, lines, strict=True):
+            side.append(line)
+        if len(pair[0]) == count:
+            yield pair
+            pair = ([], [])
+    if pair[0]:
+        yield pair
+
+
+def _each_line(file: str) -> Iterator[str]:
+    for _, lines in line_blocks(file):
+        yield from lines
 
 
 def _opened(file: str) -> AbstractContextManager[BinaryIO]:

@@ -1,9 +1,8 @@
-"""What the machine does well: device, precision, threads."""
+"""Device, precision and threads of a training."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,26 +28,16 @@ def choose_device(name: str, ranks: Ranks | None = None) -> torch.device:
 
 
 def choose_precision(settings: Training, device: torch.device) -> torch.dtype | None:
-    """None is plain fp32. A CPU computes bf16 by emulation unless it has instructions for it, many times slower."""
+    """None is plain fp32. CPUs without bf16 instructions emulate it, many times slower."""
     if settings.precision == "auto":
         return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
     return torch.bfloat16 if settings.precision == "bf16" else None
 
 
-def core_count(wanted: int = 0) -> int:
-    """The cores to use: those that this process may run on, unless a number is asked for."""
-    return wanted or len(os.sched_getaffinity(0))
-
-
-def cores_of_rank(ranks: Ranks, wanted: int = 0) -> int:
-    """The cores of one process among several: those of its machine, shared evenly."""
-    return wanted or max(1, core_count() // ranks.local_size)
-
-
 def keep_memory() -> None:
-    """Tells glibc to keep freed memory instead of giving it back and faulting it in again at every update.
+    """Tells glibc to keep freed memory instead of returning it and faulting it in again at every update.
 
-    The faults cost up to a tenth of the time. Other C libraries, and values that this one refuses, are left alone.
+    The page faults cost up to a tenth of the time. Other C libraries are left alone.
     """
     mmap_threshold, trim_threshold, top_pad = -3, -1, -2  # names of malloc.h
     try:
@@ -60,7 +49,7 @@ def keep_memory() -> None:
 
 
 def prepare_worker() -> None:
-    """A training thread keeps to one core and flushes denormal numbers, which are noise and cost a hundred cycles."""
+    """Keeps a training thread to one core and flushes denormal numbers, which are noise and cost a hundred cycles."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
 

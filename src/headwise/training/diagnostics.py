@@ -1,4 +1,4 @@
-"""Telling the truth about a run that goes wrong: each warning with a hint, once."""
+"""Warnings about a run that goes wrong, each with a remedy and given once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def not_falling(losses: Sequence[float]) -> str | None:
     if last < 0.99 * first:
         return None
     return (
-        f"the loss does not fall ({first:.3f} at first, {last:.3f} now): try another learning rate or a longer warm-up"
+        f"the loss is not falling ({first:.3f} at first, {last:.3f} now): try another learning rate or a longer warm-up"
     )
 
 
@@ -46,20 +46,20 @@ def overfitting(validations: Sequence[tuple[float, float]]) -> str | None:
         return None
     return (
         f"overfitting: validation loss rose from {last[0][1]:.3f} to {last[-1][1]:.3f} while training loss fell; "
-        "use more dropout, a smaller model, or training.patience to stop in time"
+        "raise model.dropout, choose a smaller model, or stop earlier (training.patience)"
     )
 
 
-def far_below(validations: Sequence[tuple[float, float]]) -> str | None:
-    """Validation is much worse than training, from early on: the texts are not of one kind, or are misaligned."""
+def far_above(validations: Sequence[tuple[float, float]]) -> str | None:
+    """Validation loss is far above training loss from early on: the texts differ in kind, or are misaligned."""
     if len(validations) < 2:
         return None
     training, validation = validations[-1]
     if validation < training + 2.0:
         return None
     return (
-        f"validation is far below training (log-loss {validation:.2f} against {training:.2f}): is the validation text "
-        "of the same kind, and aligned? (headwise check)"
+        f"validation loss ({validation:.2f}) is far above training loss ({training:.2f}): check that the validation "
+        "text is of the same kind and aligned (headwise check)"
     )
 
 
@@ -70,7 +70,7 @@ def empty_outputs(share: float) -> str | None:
     return f"{share:.0%} of the validation outputs are empty: train longer, or look for empty targets (headwise check)"
 
 
-class Watch(Hook):
+class Diagnostics(Hook):
     """Keeps the history that the rules above look at."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Watch(Hook):
             recent = _mean(self.losses[-_RECENT:]) if self.losses else record["log_loss"]
             self.validations = [*self.validations, (recent, record["log_loss"])][-8:]
             self._warn(trainer, "overfitting", overfitting(self.validations))
-            self._warn(trainer, "far below", far_below(self.validations))
+            self._warn(trainer, "far above", far_above(self.validations))
             self._warn(trainer, "empty", empty_outputs(record.get("empty", 0.0)))
 
     def _warn(self, trainer: Trainer, rule: str, message: str | None) -> None:

@@ -6,13 +6,16 @@ A tensor that is sharded over ranks (FSDP2) is put together by all of them; any 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from enum import IntEnum
 
 import torch
 from torch import Tensor, nn
 
 from headwise.bundle.weights import named_weights, set_weights
-from headwise.models.registry import Model
+from headwise.models.interface import Network
+from headwise.training.distributed import World
 from headwise.training.ema import MovingAverage
 from headwise.training.optimizers import optimizer_tensors
 
@@ -26,7 +29,7 @@ def collect(
     average: MovingAverage | None,
     keep: bool = True,
 ) -> dict[str, Tensor]:
-    """'weights:…', 'optimizer:…' and 'average:…'. A rank that does not `keep` them helps to put them together."""
+    """Tensors named 'weights:…', 'optimizer:…' and 'average:…'. A rank that does not `keep` them only takes part."""
     sources = {
         "weights": lambda: named_weights(model),
         "optimizer": lambda: optimizer_tensors(optimizer, model),
@@ -65,14 +68,71 @@ def placed(tensor: Tensor, like: Tensor) -> Tensor:
 class Replica:
     """A whole copy of a sharded model on rank 0, to validate and decode with. Between uses it is in main memory."""
 
-    def __init__(self, model: Model, device: torch.device) -> None:
+    def __init__(self, model: Network, device: torch.device) -> None:
         self.model, self.device = model.eval(), device
 
     @contextmanager
-    def having(self, weights: dict[str, Tensor]) -> Iterator[Model]:
+    def having(self, weights: dict[str, Tensor]) -> Iterator[Network]:
         set_weights(self.model, weights)
         self.model.to(self.device)
         try:
             yield self.model
         finally:
             self.model.to("cpu")
+
+
+class Order(IntEnum):
+    """What rank 0 may ask of the other ranks before it tells them how the run goes on."""
+
+    GATHER_ALL = 100
+    GATHER_EVALUATED = 101
+
+
+@dataclass
+class FullModel:
+    """The model as a whole, for rank 0's hooks, wherever its parts are."""
+
+    model: Network
+    optimizer: torch.optim.Optimizer
+    world: World
+    average: MovingAverage | None = None
+    replica: Replica | None = None  # on rank 0, of a model that is sharded over the ranks
+
+    def gather(self) -> dict[str, Tensor]:
+        """All that a checkpoint keeps."""
+        return self._collect(Order.GATHER_ALL)
+
+    def evaluated_weights(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Of what was gathered, the weights that are validated and kept: averages where there are any."""
+        return part_of(tensors, self._evaluated_part)
+
+    @contextmanager
+    def evaluated(self) -> Iterator[Network]:
+        """Evaluation mode, with averaged weights where they are kept; training goes on as if nothing had happened."""
+        if self.replica is not None:
+            with self.replica.having(self.evaluated_weights(self._collect(Order.GATHER_EVALUATED))) as replica:
+                yield replica
+            return
+        model = self.model.eval()
+        try:
+            with self.average.applied() if self.average else nullcontext():
+                yield model
+        finally:
+            model.train()
+
+    def follow(self, order: int) -> None:
+        """On the other ranks: take part in what rank 0 asked for."""
+        self._gather_parts(order)
+
+    @property
+    def _evaluated_part(self) -> str:
+        return "average" if self.average else "weights"
+
+    def _collect(self, order: Order) -> dict[str, Tensor]:
+        if self.replica is not None:  # otherwise rank 0 has all of it
+            self.world.of_leader(order)
+        return self._gather_parts(order)
+
+    def _gather_parts(self, order: int) -> dict[str, Tensor]:
+        parts = ALL if order == Order.GATHER_ALL else (self._evaluated_part,)
+        return collect(parts, self.model, self.optimizer, self.average, self.world.leads)

@@ -1,4 +1,4 @@
-"""What happens beside training: records for programs, validation, checkpoints, and the stop at bad numbers."""
+"""Hooks of the training loop: the log, validation, checkpoints, and the stop at NaN or infinite numbers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_checkpoint
-from headwise.data.batch import Batch, LanguageBatch
+from headwise.config.threads import training_cores
+from headwise.data.batch import Batch
 from headwise.errors import WorkFailed
-from headwise.losses import batch_loss
-from headwise.training.device import all_cores, core_count
+from headwise.losses import Loss, batch_loss
+from headwise.training.device import all_cores
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.resume import loop_state
 from headwise.training.step import Update
@@ -28,7 +29,7 @@ _COMPUTED = ("train", "validation", "warning", "skipped", "average", "end")
 
 
 class Log(Hook):
-    """`log.jsonl`: a JSON object a line. Times and speeds, which differ from run to run, go to `times.jsonl`."""
+    """Writes `log.jsonl`, one JSON object per line. Times and speeds, which differ per run, go to `times.jsonl`."""
 
     def __init__(self, run: Path, every: int) -> None:
         self.path, self.times, self.every = run / "log.jsonl", run / "times.jsonl", every
@@ -44,7 +45,7 @@ class Log(Hook):
         os.truncate(self.path, self.size)  # a killed run may have logged more than it saved
         self._write()
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         if not update.skipped:
             for name in ("loss", "log_loss"):
                 self.sums[name] += getattr(update, name) * update.tokens
@@ -103,12 +104,12 @@ class Log(Hook):
 
 
 class StopAtBadNumbers(Hook):
-    """Says which lines a loss or gradient that is no number came from (it was not learned from); stops at too many."""
+    """Names the lines of updates skipped because loss or gradient was NaN or infinite; stops the run at too many."""
 
     def __init__(self, limit: int, place: Callable[[int], tuple[str, int]]) -> None:
         self.limit, self.place, self.count = limit, place, 0
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         if not update.skipped:
             return
         self.count += 1
@@ -126,7 +127,7 @@ class StopAtBadNumbers(Hook):
         )
         if self.count > self.limit:
             raise WorkFailed(
-                f"{self.count} updates had a loss or gradient that is no number, the last with {file}:{line}; "
+                f"{self.count} updates had a NaN or infinite loss or gradient, the last with {file}:{line}; "
                 "lower the learning rate, or look at these lines (headwise check)"
             )
 
@@ -137,22 +138,28 @@ class StopAtBadNumbers(Hook):
         self.count = state["count"]
 
 
-# Decodes a validation sample with the model: scores by name (bleu, chrf, empty) and (source, reference, output) rows.
+# Measures more than the loss, as the task defines it: scores by name (bleu, chrf, …), and samples of
+# (source, reference, output) for people to read.
 Judge = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
 
 
 class Validate(Hook):
-    """The loss of held-out text and, with a judge, the scores of real translations; keeps track of the best."""
+    """Measures the loss on held-out data and, with a judge, the task's own scores; keeps track of the best."""
 
     def __init__(
-        self, batches: Callable[[], Iterable[Batch | LanguageBatch]], judge: Judge | None, best_by: str
+        self,
+        batches: Callable[[], Iterable[Batch]],
+        judge: Judge | None,
+        best_by: str,
+        loss: Loss = batch_loss,
     ) -> None:
-        self.batches, self.judge, self.best_by = batches, judge, best_by
+        self.batches, self.judge, self.best_by, self.loss = batches, judge, best_by, loss
         self.best: dict[str, Any] | None = None
         self.best_before: dict[str, Any] | None = None
         self.without_better = 0
+        self.scores: tuple[str, ...] = ()  # names of what the judge measures
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         if trainer.step % trainer.settings.validate_every == 0 or trainer.ended:
             self.validate(trainer)
 
@@ -162,7 +169,7 @@ class Validate(Hook):
         record["best"] = better
         if better:
             self.best_before = self.best
-            self.best = {key: record[key] for key in ("step", "log_loss", "bleu", "chrf") if key in record}
+            self.best = {key: value for key, value in record.items() if key in ("step", "log_loss", *self.scores)}
         self.without_better = 0 if better else self.without_better + 1
         patience = trainer.settings.patience
         if event == "validation" and patience and self.without_better >= patience and trainer.stop is None:
@@ -175,15 +182,16 @@ class Validate(Hook):
             self.best = self.best_before  # its weights are not kept: it cannot be what the run gives
 
     def measure(self, trainer: Trainer) -> Record:
-        with torch.no_grad(), trainer.evaluated() as model, all_cores(core_count(trainer.settings.threads)):
+        with torch.no_grad(), trainer.full.evaluated() as model, all_cores(training_cores(trainer.settings.threads)):
             total, count = 0.0, 0
             for batch in self.batches():
-                sums = batch_loss(model, batch.to(trainer.updater.device))
+                sums = self.loss(model, batch.to(trainer.updater.device), 0.0)
                 total, count = total + sums.log_loss.item(), count + sums.count
             log_loss = total / max(count, 1)
             measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
             if self.judge is not None:
                 scores, samples = self.judge()
+                self.scores = tuple(scores)
                 measured |= {**scores, "samples": samples}
             return measured
 
@@ -208,7 +216,7 @@ class Save(Hook):
         self.retry_at: int | None = None
         self.saved_step: int | None = None
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None:
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         due = trainer.step % trainer.settings.save_every == 0 or trainer.stop is not None
         if due or self.best_step == trainer.step or trainer.step == self.retry_at:
             self.save(trainer)
@@ -218,8 +226,8 @@ class Save(Hook):
             self.best_before, self.best_step = self.best_step, trainer.step
 
     def save(self, trainer: Trainer) -> None:
-        tensors = trainer.gather()
-        weights = trainer.evaluated_weights(tensors)
+        tensors = trainer.full.gather()
+        weights = trainer.full.evaluated_weights(tensors)
         try:
             path = save_checkpoint(
                 self.folder, trainer.step, lambda new: self.save_model(new, weights), tensors, loop_state(trainer)
@@ -285,5 +293,5 @@ def _better(new: Record, old: Record, by: str) -> bool:
 
 
 def _plain(record: Record) -> Record:
-    """JSON has no infinity and nothing that is no number: null."""
+    """JSON has neither NaN nor infinity: null."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}

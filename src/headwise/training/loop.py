@@ -3,40 +3,34 @@
     for batch in batches:                      # from the cursor on
         update = updater(batch, rate(step))    # loss sum / target count, once
         step += 1
-        for hook in hooks: hook.after_update() # log, watch, validate, save: in this order
+        for hook in hooks: hook.after_update() # log, diagnose, validate, save: in this order
 
-Everything that is not the loop is a hook. What a resumed run needs is in `state.py` and each hook's own state.
+Everything that is not the loop is a hook. What a resumed run needs is in `resume.py` and each hook's own state.
 
-Of several ranks all make the same updates; hooks are rank 0's alone. While it is busy with them the others wait, and do
-their part when it puts a sharded model together. Why a run ends is agreed on by all after each update.
+All ranks make the same updates; only rank 0 has hooks. While it runs them, the other ranks wait, and take part when it
+gathers a sharded model. After each update all ranks agree on whether the run ends, and why.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
-
 from headwise.config.schema import Training
-from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batches import Cursor
-from headwise.models.registry import Model
+from headwise.data.batch import Batch
+from headwise.data.cursor import Cursor
+from headwise.models.interface import Network
 from headwise.training.distributed import ALONE, World
-from headwise.training.ema import MovingAverage
-from headwise.training.gather import ALL, Replica, collect, part_of
+from headwise.training.gather import FullModel
 from headwise.training.schedules import Schedule
 from headwise.training.step import Update, Updater
 
 Record = dict[str, Any]
 
-# Why a run ends, the stronger reason last: at the end of its budget a run is finished, whatever else happens then.
+# Why a run ends, the stronger reason last: a run that has used up its budget is finished, whatever else happens then.
 REASONS = (None, "SIGTERM", "SIGINT", "patience", "minutes", "epochs", "steps")
-# What rank 0 may ask of the others before it tells them how the run goes on.
-_GATHER_ALL, _GATHER_EVALUATED = 100, 101
 
 
 class Hook:
@@ -44,7 +38,7 @@ class Hook:
 
     def begin(self, trainer: Trainer) -> None: ...
 
-    def after_update(self, trainer: Trainer, update: Update, batch: Batch | LanguageBatch) -> None: ...
+    def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None: ...
 
     def on_record(self, trainer: Trainer, record: Record) -> None: ...
 
@@ -60,12 +54,11 @@ class Hook:
 class Trainer:
     """A run in progress."""
 
-    model: Model
     updater: Updater
     schedule: Schedule
     settings: Training
+    full: FullModel
     hooks: Sequence[Hook] = ()
-    average: MovingAverage | None = None
     total_steps: int | None = None
     step: int = 0
     cursor: Cursor = field(default_factory=Cursor)
@@ -75,10 +68,13 @@ class Trainer:
     started: float = field(default_factory=time.monotonic)
     took: float = 0.0  # seconds of the last update, the wait for its batch included, hooks not
     world: World = ALONE
-    replica: Replica | None = None  # on rank 0, of a model that is sharded over the ranks
     asked: str | None = None  # the signal that this rank was sent, until all ranks know of it
 
-    def run(self, batches: Iterable[tuple[Batch | LanguageBatch, Cursor]]) -> str:
+    @property
+    def model(self) -> Network:
+        return self.full.model
+
+    def run(self, batches: Iterable[tuple[Batch, Cursor]]) -> str:
         """Trains until the budget is used up or something asks to stop; returns the reason."""
         self.started = time.monotonic()
         self.model.train()
@@ -97,14 +93,14 @@ class Trainer:
             hook.end(self)
         return self.stop or "epochs"
 
-    def _take(self, batch: Batch | LanguageBatch, after: Cursor, asked: float) -> None:
+    def _take(self, batch: Batch, after: Cursor, asked: float) -> None:
         update = self.updater(batch, self.schedule(self.step + 1), self.step + 1)
         self.took = time.monotonic() - asked
         self.step += 1
         self.cursor = after
         self.tokens += 0 if update.skipped else update.tokens
-        if self.average is not None and not update.skipped:
-            self.average.update(self.step)
+        if self.full.average is not None and not update.skipped:
+            self.full.average.update(self.step)
         self._check_budget()
         self._agree()
         for hook in self.hooks:
@@ -128,45 +124,8 @@ class Trainer:
         if self.world.size == 1:
             return
         while (order := self.world.of_leader(REASONS.index(self.stop))) >= len(REASONS):
-            self._collect(ALL if order == _GATHER_ALL else self._evaluated_part)
+            self.full.follow(order)
         self.stop = REASONS[order]
-
-    # ---- the model as a whole
-
-    def gather(self) -> dict[str, Tensor]:
-        """All that a checkpoint keeps, for rank 0's hooks."""
-        self._call_ranks(_GATHER_ALL)
-        return self._collect(ALL)
-
-    def evaluated_weights(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Of what was gathered, the weights that count: averages where they are kept."""
-        return part_of(tensors, *self._evaluated_part)
-
-    @contextmanager
-    def evaluated(self) -> Iterator[Model]:
-        """Evaluation mode, averaged weights where they are kept; training goes on as if nothing had been asked."""
-        if self.replica is not None:
-            self._call_ranks(_GATHER_EVALUATED)
-            with self.replica.having(self.evaluated_weights(self._collect(self._evaluated_part))) as replica:
-                yield replica
-            return
-        model = self.model.eval()
-        try:
-            with self.average.applied() if self.average else nullcontext():
-                yield model
-        finally:
-            model.train()
-
-    @property
-    def _evaluated_part(self) -> tuple[str]:
-        return ("average",) if self.average else ("weights",)
-
-    def _call_ranks(self, order: int) -> None:
-        if self.replica is not None:  # else rank 0 has all of it
-            self.world.of_leader(order)
-
-    def _collect(self, parts: tuple[str, ...]) -> dict[str, Tensor]:
-        return collect(parts, self.model, self.updater.optimizer, self.average, self.world.leads)
 
     # ---- records and budget
 

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from headwise.data.batch import Batch, LanguageBatch
-from headwise.losses import batch_loss
-from headwise.models.registry import Model
-from headwise.nn.dropout import seeded_dropout
-from headwise.nn.layers import Decoder, DecoderLayer, EncoderLayer
+from headwise.data.batch import Batch
+from headwise.losses import Loss
+from headwise.models.interface import Network
+from headwise.nn.kernels.dropout import seeded_dropout
 from headwise.training.distributed import World
 from headwise.training.gather import whole
 from headwise.training.step import Sums, Updater, share_seed
@@ -29,16 +28,16 @@ from headwise.training.step import Sums, Updater, share_seed
 class Objective(nn.Module):
     """The loss as a module: what the engines wrap, because they act before and after a module's `forward`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Network, loss: Loss) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.loss = model, loss
 
-    def forward(self, batch: Batch | LanguageBatch, smoothing: float) -> tuple[Tensor, Tensor]:
-        sums = batch_loss(self.model, batch, smoothing)
+    def forward(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        sums = self.loss(self.model, batch, smoothing)
         return sums.total, sums.log_loss
 
 
-def replicate(model: Model) -> nn.Module:
+def replicate(model: Network, loss: Loss) -> nn.Module:
     """Every rank has all weights; gradients are summed while the backward pass still runs.
 
     Buffers are tables that every rank computes for itself, as long as its sentences are; the option has two names.
@@ -46,44 +45,34 @@ def replicate(model: Model) -> nn.Module:
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
     options: dict[str, Any] = {name: False, "gradient_as_bucket_view": True}  # gradients are held once, not twice
-    return DistributedDataParallel(Objective(model), **options)
+    return DistributedDataParallel(Objective(model, loss), **options)
 
 
-def shard(model: Model, device: torch.device, size: int) -> nn.Module:
-    """Every rank keeps 1/size of all weights, gradients and optimizer state; a layer is whole only while it is used.
-
-    The decoder computes keys and values of all its cross-attentions before its first layer runs, so those belong to the
-    decoder as a whole. Embeddings and output belong to the objective.
-    """
+def shard(model: Network, loss: Loss, device: torch.device, size: int) -> nn.Module:
+    """Every rank keeps 1/size of all weights, gradients and optimizer state; a unit is whole only while it is used."""
     from torch.distributed.device_mesh import init_device_mesh  # seconds of imports that replicas do not need
     from torch.distributed.fsdp import fully_shard
 
     # Nothing here is changed in place, which is what it warns of.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     mesh = init_device_mesh(device.type, (size,))
-    objective = Objective(model)
-    for module in list(model.modules()):
-        if isinstance(module, EncoderLayer):
-            fully_shard(module, mesh=mesh)
-        elif isinstance(module, DecoderLayer):
-            fully_shard([module.self_attention, module.feed_forward], mesh=mesh)
-    for module in list(model.modules()):
-        if isinstance(module, Decoder):
-            fully_shard(module, mesh=mesh)
-    fully_shard(objective, mesh=mesh)
-    model.to(device)  # what is no weight
+    objective = Objective(model, loss)
+    for unit in list(model.shard_units()):
+        fully_shard(unit, mesh=mesh)
+    fully_shard(objective, mesh=mesh)  # the rest: embeddings and output
+    model.to(device)  # buffers
     return objective
 
 
 class RankUpdater(Updater):
     """The Updater of one rank among several: the same update on all of them, or on none."""
 
-    def __init__(self, objective: nn.Module, world: World, model: Model, *arguments: Any, **options: Any) -> None:
+    def __init__(self, objective: nn.Module, world: World, model: Network, *arguments: Any, **options: Any) -> None:
         super().__init__(model, *arguments, **options)
         self.objective, self.world = objective, world
         self._warm = False
 
-    def _backward(self, batch: Batch | LanguageBatch, step: int) -> Sums:
+    def _backward(self, batch: Batch, step: int) -> Sums:
         if not self._warm:
             self._warm_up(batch.blank())
         parts = batch.split(self.shares)
@@ -100,13 +89,13 @@ class RankUpdater(Updater):
         loss, log_loss = self.world.sum([loss, log_loss])
         return Sums(loss, log_loss, tokens, positions)
 
-    def _of_all(self, batch: Batch | LanguageBatch, parts: int) -> tuple[int, int, int]:
+    def _of_all(self, batch: Batch, parts: int) -> tuple[int, int, int]:
         """Targets and positions of all ranks, and how many parts the ranks before this one have."""
         own = [parts * (rank == self.world.rank) for rank in range(self.world.size)]
         tokens, positions, *counts = map(int, self.world.sum([batch.tokens, batch.targets.numel(), *own]))
         return tokens, positions, sum(counts[: self.world.rank])
 
-    def _forward_backward(self, part: Batch | LanguageBatch, seed: int, weight: float) -> tuple[float, float]:
+    def _forward_backward(self, part: Batch, seed: int, weight: float) -> tuple[float, float]:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         with seeded_dropout(seed), self._precision():
@@ -114,7 +103,7 @@ class RankUpdater(Updater):
         (total * weight).backward()
         return total.item(), log_loss.item()
 
-    def _warm_up(self, blank: Batch | LanguageBatch) -> None:
+    def _warm_up(self, blank: Batch) -> None:
         """The first backward pass is one that does not count.
 
         After it DistributedDataParallel orders its buckets anew, which changes the order in which ranks are added up. A
@@ -132,5 +121,5 @@ class RankUpdater(Updater):
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None], foreach=True)
         return float(whole(norm).item())
 
-    def _lines(self, batch: Batch | LanguageBatch) -> tuple[int, ...]:
+    def _lines(self, batch: Batch) -> tuple[int, ...]:
         return tuple(self.world.joined_up(batch.lines).tolist())

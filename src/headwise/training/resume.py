@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import Checkpoint
 from headwise.bundle.weights import set_weights
-from headwise.data.batches import Cursor
+from headwise.data.cursor import Cursor
 from headwise.errors import ModelError
 from headwise.training.gather import placed
 from headwise.training.loop import Trainer
@@ -36,12 +36,13 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         parts = _parts(checkpoint, dict(trainer.model.named_parameters()))
         set_weights(trainer.model, parts["weights"])
         restore_optimizer(trainer.updater.optimizer, trainer.model, parts.get("optimizer", {}))
-        if trainer.average is not None:
-            trainer.average.restore(parts["average"])
+        if trainer.full.average is not None:
+            trainer.full.average.restore(parts["average"])
         trainer.step, trainer.tokens, trainer.seconds = state["step"], state["tokens"], state["seconds"]
         trainer.cursor = Cursor(state["epoch"], state["index"])
         for hook in trainer.hooks:
-            hook.restore(state["hooks"].get(type(hook).__name__, {}))
+            if type(hook).__name__ in state["hooks"]:
+                hook.restore(state["hooks"][type(hook).__name__])
     except (KeyError, RuntimeError) as error:
         raise ModelError(f"{checkpoint.path} does not fit this recipe: {error}") from error
 

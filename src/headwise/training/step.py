@@ -13,17 +13,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from headwise.data.batch import Batch, LanguageBatch
-from headwise.losses import batch_loss
-from headwise.models.registry import Model
-from headwise.nn.dropout import seeded_dropout
+from headwise.data.batch import Batch
+from headwise.losses import Loss, batch_loss
+from headwise.models.interface import Network
+from headwise.nn.kernels.dropout import seeded_dropout
 from headwise.training.device import all_cores, prepare_worker
 from headwise.training.optimizers import set_rate
 
 
 @dataclass(frozen=True)
 class _Share:
-    """What one share of a batch adds to an update."""
+    """What one share of a batch contributes to an update."""
 
     loss: float
     log_loss: float
@@ -42,13 +42,13 @@ class Sums:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update was: means a target token, and whether it was taken."""
+    """What an update was: means per target token, and whether it was applied."""
 
     loss: float  # the objective, with label smoothing
     log_loss: float  # without: exp of it is the perplexity
     tokens: int
     positions: int  # of the target, with padding
-    norm: float  # of the gradient, before clipping
+    norm: float  # gradient norm, before clipping
     rate: float
     skipped: bool
     lines: tuple[int, ...] = ()  # of a skipped one: the lines of the corpus that it was computed from
@@ -57,17 +57,18 @@ class Update:
 class Updater:
     """update = updater(batch, rate, step).
 
-    A batch is cut into shares of whole sentences. `workers` of them are computed at a time, each in a thread of its own
-    on one core: small matrices gain more from that than from splitting every single operation over the cores. With
+    A batch is cut into shares of whole rows. `workers` of them are computed at a time, each in a thread of its own on
+    one core: small matrices gain more from that than from splitting every single operation over the cores. With
     `accumulate` there are that many rounds: the same update in less memory. The shares' gradients are added in order,
-    and dropout is a function of (seed, step, share), so the result does not depend on which thread is done first.
+    and dropout is a function of (seed, step, share), so the result does not depend on which thread finishes first.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         optimizer: torch.optim.Optimizer,
         *,
+        loss: Loss = batch_loss,
         smoothing: float = 0.0,
         clip_norm: float = 0.0,
         accumulate: int = 1,
@@ -75,14 +76,14 @@ class Updater:
         seed: int = 0,
         autocast: torch.dtype | None = None,
     ) -> None:
-        self.model, self.optimizer = model, optimizer
+        self.model, self.optimizer, self.loss = model, optimizer, loss
         self.smoothing, self.clip_norm, self.autocast, self.seed = smoothing, clip_norm, autocast, seed
         self.shares, self.workers = accumulate * workers, workers
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self.pool = ThreadPoolExecutor(workers, "headwise-worker", prepare_worker) if workers > 1 else None
 
-    def __call__(self, batch: Batch | LanguageBatch, rate: float, step: int = 0) -> Update:
+    def __call__(self, batch: Batch, rate: float, step: int = 0) -> Update:
         sums = self._backward(batch, step)
         with all_cores(self.workers) if self.pool else nullcontext():  # they are idle by now
             norm, skipped = self._step(math.isfinite(sums.loss), rate)
@@ -92,7 +93,7 @@ class Updater:
             sums.loss / tokens, sums.log_loss / tokens, sums.tokens, sums.positions, norm, rate, skipped, lines
         )
 
-    def _backward(self, batch: Batch | LanguageBatch, step: int) -> Sums:
+    def _backward(self, batch: Batch, step: int) -> Sums:
         parts = [batch] if self.shares == 1 else batch.split(self.shares)
         compute = partial(self._share, tokens=batch.tokens)
         seeds = [share_seed(self.seed, step, number) for number in range(len(parts))]
@@ -102,11 +103,11 @@ class Updater:
             loss, log_loss = loss + part.loss, log_loss + part.log_loss
         return Sums(loss, log_loss, batch.tokens, batch.targets.numel())
 
-    def _lines(self, batch: Batch | LanguageBatch) -> tuple[int, ...]:
+    def _lines(self, batch: Batch) -> tuple[int, ...]:
         return tuple(batch.lines.tolist())
 
     def _step(self, finite: bool, rate: float) -> tuple[float, bool]:
-        """(the gradient's norm, whether the update was left out because something is no number)."""
+        """Returns the gradient norm, and whether the update was skipped because something is NaN or infinite."""
         norm = self._gradient_norm()
         skipped = not (finite and math.isfinite(norm))
         if not skipped:
@@ -116,12 +117,12 @@ class Updater:
         self.optimizer.zero_grad(set_to_none=True)
         return norm, skipped
 
-    def _share(self, part: Batch | LanguageBatch, seed: int, tokens: int) -> _Share:
-        """The part that these sentences have in the gradient of (sum of losses) / (targets of the whole update)."""
+    def _share(self, part: Batch, seed: int, tokens: int) -> _Share:
+        """What these rows contribute to the gradient of (sum of losses) / (targets of the whole update)."""
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         with seeded_dropout(seed), self._precision():
-            sums = batch_loss(self.model, part.to(self.device), self.smoothing)
+            sums = self.loss(self.model, part.to(self.device), self.smoothing)
         gradients = torch.autograd.grad(sums.total / tokens, self.parameters, allow_unused=True)
         return _Share(sums.total.item(), sums.log_loss.item(), gradients)
 
@@ -144,6 +145,6 @@ class Updater:
 
 
 def share_seed(seed: int, step: int, share: int) -> int:
-    """A seed for every share of every update, well mixed: neighbouring seeds must not give like masks."""
+    """A seed for every share of every update, well mixed: neighbouring seeds must not give similar masks."""
     digest = hashlib.blake2b(f"dropout {seed} {step} {share}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

@@ -20,5 +20,5 @@ def average(checkpoints: Sequence[Path], output: Path) -> None:
     card = {**bundle.card, "average": [str(path) for path in checkpoints]}
     save_model(
         output, build_model(bundle.family, bundle.architecture), TokenizerPair.load(bundle.path), family=bundle.family,
-        languages=bundle.languages, decoding=bundle.decoding, card=card, weights=weights,
+        task=bundle.task, languages=bundle.languages, decoding=bundle.decoding, card=card, weights=weights,
     )  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headwise.config.recipe import load_recipe
 from headwise.evaluation.metrics import Score
 from headwise.text.phrasebook import Phrasebook, PhrasePair, write_corpus
 from headwise.training.loop import Hook
-from headwise.workflows.evaluate import Question, evaluate
+from headwise.workflows.evaluate import evaluate
 from headwise.workflows.look import look_inside
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train import Finished, train
@@ -63,8 +64,8 @@ def demo(
         return finished
     model = str(finished.model)
     tell(f"translating the {HELD_OUT_PAIRS} held-out test sentences")
-    question = Question(references=[str(files["test.zh"])], model=model, source=str(files["test.en"]))
-    scores = [score for score in evaluate(question).scores if score.name.lower() != "ter"]
+    evaluated: Any = evaluate(model, source=str(files["test.en"]), reference=[str(files["test.zh"])])
+    scores = [score for score in evaluated.scores if score.name.lower() != "ter"]
     pairs = _unseen(SHOWN)
     translations = open_translator(model).translate([pair.english for pair in pairs])
     shown = [Shown(pair, translation.text) for pair, translation in zip(pairs, translations, strict=True)]

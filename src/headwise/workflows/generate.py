@@ -3,50 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
-from headwise.bundle.directory import Bundle, open_bundle
-from headwise.decoding.generation import prompt_ids
+from headwise.bundle.directory import open_bundle
+from headwise.decoding.generation import Writer, prompt_ids
 from headwise.errors import DataError, UsageError
-from headwise.text.tokenizer import TokenizerPair
-
-if TYPE_CHECKING:
-    from headwise.decoding.ctranslate2_generator import CTranslate2Generator
-    from headwise.workflows.load import Generator
-
-ENGINES = ("torch", "ctranslate2")
+from headwise.tasks.generate import TASK
 
 
-def open_generator(model: str | Path) -> Generator:
-    """A language model on the torch engine, which does everything."""
-    _open(model)
-    from headwise.workflows.load import Generator, load
-
-    loaded = load(model)
-    assert isinstance(loaded, Generator)
-    return loaded
-
-
-def open_fast_generator(
-    model: str | Path, precision: str = "int8", *, token_scores: bool = True
-) -> CTranslate2Generator:
-    """A language model on the ctranslate2 engine; what it needs is made on first use."""
-    bundle = _open(model)
-    from headwise.decoding.ctranslate2_generator import CTranslate2Generator
-    from headwise.workflows.export import kept_export
-
-    tokenizers = TokenizerPair.load(bundle.path)
-    directory = kept_export(bundle, tokenizers, precision)
-    return CTranslate2Generator(bundle, tokenizers.target, directory, token_scores=token_scores)
-
-
-def _open(model: str | Path) -> Bundle:
+def open_generator(model: str | Path, engine: str = "torch", **options: Any) -> Writer:
+    """A language model on one of the engines of the task."""
     bundle = open_bundle(model)
-    if bundle.family != "lm":
-        raise UsageError(
-            f"{model} is a model of family '{bundle.family}', which does not write on; use headwise translate"
-        )
-    return bundle
+    if bundle.task_name != TASK.name:
+        raise UsageError(f"{model} is a model of the task '{bundle.task_name}'; use headwise {bundle.task_name}")
+    return TASK.open(bundle, engine, **options)
 
 
 def read_prompt(stream: BinaryIO) -> str:
@@ -58,9 +28,11 @@ def read_prompt(stream: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r").replace("\r\n", "\n")
 
 
-def window_notice(generator: Generator | CTranslate2Generator, prompt: str, max_tokens: int) -> str | None:
+def window_notice(generator: Writer, prompt: str, max_tokens: int) -> str | None:
     """What to tell of a text that outgrows the model's context; None where it fits."""
     length = len(prompt_ids(generator.tokenizer, prompt))
+    if generator.context is None:
+        return None
     if length > generator.context:
         return f"the prompt has {length:,} tokens, the model reads {generator.context:,}: only its end is read"
     if length + max_tokens > generator.context:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from math import prod
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
-from headwise.bundle.directory import CONFIG, WEIGHTS, Bundle, open_bundle
-from headwise.errors import ModelError
+from headwise.bundle.directory import CONFIG, Bundle, open_bundle, parameter_count
 from headwise.text.tokenizer import TokenizerPair
 from headwise.workflows.models import ShippedScore, card_scores
 
@@ -29,6 +25,8 @@ class ModelInfo:
 
     path: str
     family: str
+    family_about: str
+    task: str
     languages: tuple[str, ...]
     parameters: int
     architecture: dict[str, Any]
@@ -55,8 +53,10 @@ def model_info(path: Path) -> ModelInfo:
     return ModelInfo(
         path=str(bundle.path),
         family=bundle.family,
+        family_about=bundle.declared.about,
+        task=bundle.task_name,
         languages=bundle.languages,
-        parameters=_parameters(bundle.path / WEIGHTS),
+        parameters=parameter_count(bundle),
         architecture=bundle.architecture,
         tokenizers=_tokenizers(bundle),
         decoding=bundle.decoding,
@@ -68,15 +68,6 @@ def model_info(path: Path) -> ModelInfo:
         about={str(name): str(text) for name, text in about.items()} if isinstance(about, dict) else {},
         tests=tuple(card_scores(card)),
     )
-
-
-def _parameters(file: Path) -> int:
-    """From the header of the weights alone."""
-    try:
-        with safe_open(file, framework="np") as stored:
-            return sum(prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
 
 
 def _tokenizers(bundle: Bundle) -> tuple[TokenizerInfo, ...]:

@@ -23,9 +23,9 @@ from headwise.bundle.directory import Bundle, open_bundle, read_json, write_conf
 from headwise.bundle.weights import open_model, save_model
 from headwise.errors import HeadwiseError, ModelError, UsageError, WorkFailed
 from headwise.evaluation.metrics import corpus_scores
-from headwise.interop import ctranslate2
-from headwise.workflows.evaluate import read_lines
-from headwise.workflows.export import KEPT, PRECISION
+from headwise.interop.ctranslate2.export import export
+from headwise.interop.ctranslate2.kept import KEPT, PRECISION
+from headwise.text.lines import read_lines
 from headwise.workflows.models import ShippedScore
 from headwise.workflows.plot import read_course
 from headwise.workflows.translate import open_translator
@@ -69,8 +69,8 @@ def ship(run: Path, name: str, tell: Tell = lambda line: None, folder: Path | No
     folder = folder or shipped.FOLDER
     about = _about(folder, name)
     original = open_bundle(run / "model")
-    if original.family != "transformer":
-        raise UsageError(f"{run} is a model of family '{original.family}'; only translators ship")
+    if original.task_name != "translate":
+        raise UsageError(f"{run} is a model of the task '{original.task_name}'; only translators ship")
     sets = _held_out(original)
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / name
@@ -108,10 +108,10 @@ def _held_out(bundle: Bundle) -> list[_Texts]:
 def _store(original: Bundle, directory: Path) -> None:
     _, model, tokenizers = open_model(original.path)
     save_model(
-        directory, model, tokenizers, family=original.family, languages=original.languages,
+        directory, model, tokenizers, family=original.family, task=original.task, languages=original.languages,
         decoding=original.decoding, card=_portable(original.card), precision="float16",
     )  # fmt: skip
-    ctranslate2.export(open_bundle(directory), tokenizers, _fast(directory), PRECISION, positions=POSITIONS)
+    export(open_bundle(directory), tokenizers, _fast(directory), PRECISION, positions=POSITIONS)
 
 
 def _fast(directory: Path) -> Path:

@@ -1,4 +1,4 @@
-"""From the files of a recipe to tokenizers, token stores and batches: all that happens to text before training."""
+"""From the files of a recipe to tokenizers and token stores: all that happens to text before training."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Any
 
 from headwise.bundle.directory import write_directory
 from headwise.config import schema
-from headwise.data.batches import PairBatches
 from headwise.data.chunks import Chunks, Files, sample
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
-from headwise.data.stream import BlockBatches
 from headwise.data.writer import cached_store, write_files
 from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
+from headwise.tasks import find_task
+from headwise.tasks.interface import check_columns
 from headwise.text.corpus import expand_paths, fingerprint
-from headwise.text.subword_regularisation import sampler
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.training.distributed import World
 
@@ -55,7 +54,7 @@ def prepare(
     tell = progress or (lambda stage, done, total: None)
     training = training_files(recipe, base)
     held_out = validation_files(recipe, base)
-    _check(recipe, training, held_out)
+    check_columns(find_task(recipe.task_name), recipe)
     prints = {"training": fingerprint(training.all)}
     chunks = Chunks(training, recipe.data.filters, recipe.data.languages)
     if tokenizers is None:
@@ -107,30 +106,6 @@ def validation_files(recipe: schema.Recipe, base: Path) -> Files | None:
     return _files(held_out, recipe.data, base) if held_out.source or held_out.text else None
 
 
-def pair_batches(
-    prepared: Prepared, recipe: schema.Recipe, *, longest: int | None = None, rank: int = 0, world: int = 1
-) -> PairBatches:
-    """Training batches of a translation recipe; `longest` is what the model can take, ends of sentences included."""
-    settings, seed = recipe.training, recipe.training.seed
-    tokenizers, rates = prepared.tokenizers, (recipe.tokenizer.dropout, recipe.tokenizer.target_dropout)
-    # The sides draw from different seeds, else equal places of both would draw alike.
-    resample = (
-        sampler(tokenizers.source, rates[0], 2 * seed) if rates[0] else None,
-        sampler(tokenizers.target, rates[1], 2 * seed + 1) if rates[1] else None,
-    )
-    return PairBatches(
-        prepared.training, settings.batch_tokens, seed, longest=longest, rank=rank, world=world, resample=resample
-    )
-
-
-def block_batches(
-    prepared: Prepared, recipe: schema.Recipe, width: int, *, rank: int = 0, world: int = 1
-) -> BlockBatches:
-    """Training batches of a language model recipe, `width` tokens a row."""
-    settings = recipe.training
-    return BlockBatches(prepared.training, settings.batch_tokens, width, settings.seed, rank=rank, world=world)
-
-
 def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
     return Files(
         source=expand_paths(texts.source, base),
@@ -139,20 +114,6 @@ def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
         format=data.format,
         fields=data.fields,
     )
-
-
-def _check(recipe: schema.Recipe, training: Files, held_out: Files | None) -> None:
-    wanted = ("text",) if recipe.model.family == "lm" else ("source", "target")
-    for name, files in (("data", training), ("data.validation", held_out)):
-        if files is None:
-            continue
-        if files.text and (files.source or files.target):
-            raise RecipeError(f"{name} has both text and source or target; a recipe is for one of them")
-        if not (files.text if wanted == ("text",) else files.source):
-            needed = "text" if wanted == ("text",) else "source and target"
-            raise RecipeError(f"{name} needs {needed}, because model.family is {recipe.model.family}")
-    if wanted == ("text",) and (recipe.tokenizer.dropout or recipe.tokenizer.target_dropout):
-        raise RecipeError("tokenizer.dropout is for translation; a language model reads running text: set it to 0")
 
 
 def _tokenizers(

@@ -123,6 +123,7 @@ def _fixed(recipe: Recipe) -> dict[str, Any]:
     return {
         f"{section}.{key}": value
         for section, keys in values.items()
+        if isinstance(keys, dict)
         for key, value in keys.items()
         if key not in _FREE.get(section, set()) and not (section == "model" and key == "preset")
     }

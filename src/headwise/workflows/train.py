@@ -24,24 +24,25 @@ from headwise.bundle.checkpoint import (
 )
 from headwise.bundle.directory import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
-from headwise.config.presets import resolve_architecture
 from headwise.config.ranks import Ranks
 from headwise.config.recipe import absolute_paths
 from headwise.config.schema import Recipe
-from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batches import Batches, Cursor, PairBatches, walk
+from headwise.config.threads import training_cores
+from headwise.data.batch import Batch
+from headwise.data.cursor import Batches, Cursor, walk
 from headwise.data.prefetch import Prefetch
-from headwise.data.stream import BlockBatches
 from headwise.errors import RecipeError
 from headwise.evaluation.contamination import training_sketch
-from headwise.models.registry import Model, build_model
+from headwise.models.interface import Network
+from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
+from headwise.tasks import find_task
 from headwise.text.tokenizer import TokenizerPair
-from headwise.training.device import choose_device, choose_precision, core_count, cores_of_rank, one_core_each
-from headwise.training.diagnostics import Watch
+from headwise.training.device import choose_device, choose_precision, one_core_each
+from headwise.training.diagnostics import Diagnostics
 from headwise.training.distributed import World, joined
 from headwise.training.ema import MovingAverage
-from headwise.training.gather import Replica
+from headwise.training.gather import FullModel, Replica
 from headwise.training.hooks import Judge, Log, Save, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
 from headwise.training.optimizers import build_optimizer
@@ -51,17 +52,9 @@ from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
-from headwise.workflows.prepare import (
-    Prepared,
-    block_batches,
-    pair_batches,
-    prepare,
-    prepare_once,
-    training_files,
-)
+from headwise.workflows.prepare import Prepared, prepare, prepare_once, training_files
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
-from headwise.workflows.validation_scores import calibration, make_judge, validation_texts
 
 
 @dataclass(frozen=True)
@@ -103,7 +96,7 @@ def train(
     check_settings(recipe)
     run, ranks = RunDirectory(output), Ranks.of_environment()
     device = choose_device(recipe.training.device, ranks)
-    cores = 1 if ranks.size == 1 else cores_of_rank(ranks, recipe.training.threads)
+    cores = 1 if ranks.size == 1 else training_cores(recipe.training.threads, ranks.local_size)
     with joined(device) as world, ExitStack() as held:
 
         def begin() -> dict[str, Any]:
@@ -130,9 +123,10 @@ class _Training:
         progress: Callable[[str, int, int | None], None] | None,
     ) -> None:  # fmt: skip
         self.recipe, self.directory, self.world, self.device, self.tell = recipe, run, world, device, tell
+        self.task = find_task(recipe.task_name)
         self.sharded = recipe.training.shard and world.size > 1
         start = None if recipe.model.from_ is None else open_bundle(recipe.model.from_)
-        if start is not None and start.family != recipe.model.family:
+        if start is not None and start.declared.name != recipe.model.family:
             raise RecipeError(f"model.from is a '{start.family}', but model.family is '{recipe.model.family}'")
         given = None if start is None else TokenizerPair.load(start.path)
         make = partial(prepare, recipe, run.path, run.cache, tokenizers=given, progress=progress)
@@ -141,21 +135,13 @@ class _Training:
         # A model that is sharded goes to the device layer by layer: all of it might not fit there.
         place = torch.device("cpu") if self.sharded else device
         if start is None:
-            self.model = build_model(recipe.model.family, self._architecture()).to(place)
+            sizes = self.task.sizes(self.prepared.tokenizers, recipe)
+            settings = recipe.model.settings.model_dump(mode="json")
+            self.model = build_model(recipe.model.family, {**sizes, **settings}).to(place)
         else:
             self.model = load_model(start, place)
             _set_dropout(self.model, recipe)
         self.replica = Replica(copy.deepcopy(self.model), device) if self.sharded and world.leads else None
-
-    def _architecture(self) -> dict[str, Any]:
-        architecture, pair = resolve_architecture(self.recipe.model), self.prepared.tokenizers
-        if self.recipe.model.family == "lm":
-            return {"vocab": pair.target.size, **architecture}
-        if not pair.shared and architecture["tie"] == "all":
-            raise RecipeError(
-                "model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'"
-            )
-        return {"source_vocab": pair.source.size, "target_vocab": pair.target.size, **architecture}
 
     def run(self, extra: Sequence[Hook]) -> Finished:
         recipe, settings = self.recipe, self.recipe.training
@@ -163,13 +149,12 @@ class _Training:
         total = _total_steps(recipe, batches)
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
         updater = self._updater()
-        self.average = MovingAverage(self.model, settings.ema) if settings.ema else None
-        validate = Validate(self._validation_batches, self._judge(), settings.best)
+        average = MovingAverage(self.model, settings.ema) if settings.ema else None
+        full = FullModel(self.model, updater.optimizer, self.world, average, self.replica)
+        validate = Validate(self._validation_batches, self._judge(), settings.best, self.task.loss)
         save = Save(self.directory.checkpoints, self._save_model, self._publish)
-        trainer = Trainer(
-            self.model, updater, schedule, settings, self._hooks(validate, save, extra), self.average, total,
-            world=self.world, replica=self.replica,
-        )  # fmt: skip
+        hooks = self._hooks(validate, save, extra)
+        trainer = Trainer(updater, schedule, settings, full, hooks, total, world=self.world)
         self._resume(trainer, save)
         items = walk(batches, trainer.cursor, settings.epochs)
         if self.device.type == "cuda":  # from page-locked memory a copy runs beside the GPU's work
@@ -185,59 +170,48 @@ class _Training:
         settings, alone = self.recipe.training, self.world.size == 1
         make: Callable[..., Updater] = Updater
         if self.sharded:
-            make = partial(RankUpdater, shard(self.model, self.device, self.world.size), self.world)
+            make = partial(RankUpdater, shard(self.model, self.task.loss, self.device, self.world.size), self.world)
         elif not alone:
-            make = partial(RankUpdater, replicate(self.model), self.world)
+            make = partial(RankUpdater, replicate(self.model, self.task.loss), self.world)
         return make(
-            self.model, build_optimizer(settings, self.model.parameters()),
+            self.model, build_optimizer(settings, self.model.parameters()), loss=self.task.loss,
             smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
             autocast=choose_precision(settings, self.device), seed=settings.seed,
-            workers=core_count(settings.threads) if alone and self.device.type == "cpu" else 1,
+            workers=training_cores(settings.threads) if alone and self.device.type == "cpu" else 1,
         )  # fmt: skip
 
     def _judge(self) -> Judge | None:
-        """Decodes validation text as it is asked to, with the model that has all weights."""
-        texts = validation_texts(self.recipe) if self.recipe.model.family == "transformer" else None
-        if texts is None or not self.world.leads:
+        """The task's scores, measured with the model that has all weights."""
+        if not self.world.leads:
             return None
         model = self.model if self.replica is None else self.replica.model
-        return make_judge(model, self.prepared.tokenizers, self.recipe, *texts)
+        return self.task.judge(model, self.prepared.tokenizers, self.recipe)
 
     def _hooks(self, validate: Validate, save: Save, extra: Sequence[Hook]) -> list[Hook]:
         if not self.world.leads:
             return []
         settings = self.recipe.training
-        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Watch()]
+        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Diagnostics()]
         hooks += [StopAtBadNumbers(settings.max_bad_updates, self.prepared.training.place)]
         hooks += [*([validate] if self.prepared.validation is not None else []), *extra]
         return [*hooks, TensorBoard(self.directory.path), save]
 
     # ---- data
 
-    def _batches(self) -> Batches[Any]:
-        if self.recipe.model.family == "lm":
-            return block_batches(
-                self.prepared, self.recipe, self._context(), rank=self.world.rank, world=self.world.size
-            )
-        longest = self.model.architecture["max_length"] if _learned(self.model) else None
-        batches = pair_batches(self.prepared, self.recipe, longest=longest, rank=self.world.rank, world=self.world.size)
-        if batches.dropped and self.world.leads:
-            self.tell(f"{batches.dropped} pairs are longer than a batch or the model takes and are left out")
+    def _batches(self) -> Batches:
+        batches = self.task.batches(
+            self.prepared.training, self.recipe, self.prepared.tokenizers, self.model.max_length,
+            rank=self.world.rank, world=self.world.size,
+        )  # fmt: skip
+        dropped = getattr(batches, "dropped", 0)
+        if dropped and self.world.leads:
+            self.tell(f"{dropped} pairs are longer than a batch or than the model takes and are left out")
         return batches
 
-    def _context(self) -> int:
-        context: int = self.model.architecture["max_length"]
-        return min(context, self.recipe.training.batch_tokens)
-
-    def _validation_batches(self) -> Iterator[Batch | LanguageBatch]:
-        store, budget = self.prepared.validation, self.recipe.training.batch_tokens
+    def _validation_batches(self) -> Iterator[Batch]:
+        store, tokenizers = self.prepared.validation, self.prepared.tokenizers
         assert store is not None
-        held_out: Batches[Any]
-        if self.recipe.model.family == "lm":
-            held_out = BlockBatches(store, budget, self._context(), shuffle=False)
-        else:
-            longest = max(store.manifest.longest.values()) + 1
-            held_out = PairBatches(store, max(budget, longest), shuffle=False)
+        held_out = self.task.batches(store, self.recipe, tokenizers, self.model.max_length, shuffle=False)
         yield from (held_out.make(Cursor(0, index)) for index in range(held_out.count(0)))
 
     # ---- going on, saving, ending
@@ -265,7 +239,7 @@ class _Training:
         self, directory: Path, weights: dict[str, torch.Tensor], card: dict[str, Any] | None = None
     ) -> None:
         save_model(
-            directory, self.model, self.prepared.tokenizers, family=self.recipe.model.family,
+            directory, self.model, self.prepared.tokenizers, family=self.recipe.model.family, task=self.task.name,
             languages=self.recipe.data.languages, decoding=self.recipe.decoding.model_dump(),
             card=card or self._card(), weights=weights,
         )  # fmt: skip
@@ -295,9 +269,9 @@ class _Training:
         if wanted > 1 and len(regular) > 1:
             _, weights = average_weights(regular[-wanted:])
             if self.replica is not None:  # training is over: from here on the whole copy is the model
-                trainer.model, trainer.replica = self.replica.model.to(self.device), None
+                trainer.full.model, trainer.full.replica = self.replica.model.to(self.device), None
             set_weights(trainer.model, weights)
-            trainer.average = None
+            trainer.full.average = None
             judged = self.prepared.validation is not None
             record = (
                 validate.validate(trainer, "average")
@@ -328,13 +302,11 @@ class _Training:
         weights = named_weights(load_model(bundle))
         data = {**bundle.card["data"], "fingerprints": self._fingerprints()}
         card = {**bundle.card, "data": data, "validation": best}
-        texts = validation_texts(self.recipe) if self.recipe.model.family == "transformer" else None
-        if texts is not None:
-            card |= {"calibration": calibration(self.directory.model, *texts)}
+        card |= self.task.describe(self.directory.model, self.recipe)
         self._save_model(self.directory.model, weights, card)
 
 
-def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:
+def _total_steps(recipe: Recipe, batches: Batches) -> int | None:
     """How many updates the run will have, where steps or epochs say so."""
     known = [n for n in (recipe.training.steps,) if n is not None]
     if recipe.training.epochs is not None:
@@ -342,24 +314,17 @@ def _total_steps(recipe: Recipe, batches: Batches[Any]) -> int | None:
     return min(known) if known else None
 
 
-def _set_dropout(model: Model, recipe: Recipe) -> None:
+def _set_dropout(model: Network, recipe: Recipe) -> None:
     """Fine-tuning keeps the architecture of the start; only its dropout may be set anew."""
-    settings = recipe.model
-    own = {name for name in settings.model_fields_set if name not in ("family", "from_", "dropout", "preset")}
-    if own:
-        raise RecipeError(
-            f"model.from brings its own architecture: leave out {', '.join(sorted(f'model.{n}' for n in own))}"
-        )
-    if settings.dropout is not None:
+    own = recipe.model.own
+    if others := sorted(f"model.{name}" for name in own if name != "dropout"):
+        raise RecipeError(f"model.from brings its own architecture: leave out {', '.join(others)}")
+    if "dropout" in own:
         for module in model.modules():
             if isinstance(module, Dropout):
-                module.rate = settings.dropout
+                module.rate = own["dropout"]
             elif isinstance(module, MultiHeadAttention):
-                module.dropout = settings.dropout
-
-
-def _learned(model: Model) -> bool:
-    return bool(model.architecture["positions"] == "learned")
+                module.dropout = own["dropout"]
 
 
 def _same(first: Path, second: Path) -> bool:

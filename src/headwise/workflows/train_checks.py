@@ -8,6 +8,7 @@ from headwise.bundle.checkpoint import list_checkpoints
 from headwise.config.schema import Recipe
 from headwise.data.chunks import Files
 from headwise.errors import DataError, RecipeError
+from headwise.tasks import find_task
 from headwise.text.corpus import read_line_batches, read_pair_batches
 from headwise.workflows.check import check
 from headwise.workflows.run_directory import RunDirectory
@@ -17,10 +18,13 @@ def check_settings(recipe: Recipe) -> None:
     settings = recipe.training
     if settings.steps is None and settings.epochs is None and settings.minutes is None:
         raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
-    if settings.best != "loss" and recipe.model.family == "lm":
-        raise RecipeError(f"training.best = '{settings.best}' is for translation; a language model has loss")
-    if recipe.model.cutoffs and settings.label_smoothing:
-        raise RecipeError("model.cutoffs has no label smoothing: set training.label_smoothing = 0")
+    task = find_task(recipe.task_name)
+    if settings.best not in ("loss", *task.scores):
+        there = ", ".join(("loss", *task.scores))
+        raise RecipeError(f"training.best = '{settings.best}' is not a score of the task '{task.name}' ({there})")
+    if settings.label_smoothing and (name := recipe.model.settings.no_label_smoothing):
+        raise RecipeError(f"model.{name} has no label smoothing: set training.label_smoothing = 0")
+    task.check(recipe)
     held_out = recipe.data.validation
     if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
         raise RecipeError("training.best and training.patience need data.validation")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import select
 import sys
 from collections import deque
@@ -10,29 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headwise.bundle.directory import Bundle, open_bundle
-from headwise.decoding.hypothesis import Scores
-from headwise.decoding.translator import Translation, Translator
-from headwise.errors import DataError, UsageError, WorkFailed
+from headwise.bundle.directory import open_bundle
+from headwise.decoding.translator import Translation
+from headwise.errors import DataError, UsageError
+from headwise.tasks.translate import TASK, Translator
 from headwise.text.lines import STANDARD_INPUT, OnBad, arriving_lines, line_blocks
-from headwise.text.tokenizer import TokenizerPair
 
-if TYPE_CHECKING:
-    from headwise.decoding.engine import Engine
-
-ENGINES = ("auto", "torch", "ctranslate2")
 # Lines translated in one call: many, so that batches can be filled by length; few enough to show progress.
 CHUNK = 1024
-# Calls under way at once with the fast engine, so that its workers never wait for text to be cut up and joined.
+# Calls in flight with the fast engine, so that its workers never wait for text to be tokenized and joined.
 AHEAD = 3
 
 Told = Callable[[str], None]  # is given a warning for the user, one line
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TranslateOptions:
     """What is asked of a translation beyond the text."""
 
     beam: int | None = None
@@ -42,68 +36,23 @@ class Wanted:
     protect: bool = False
     split_sentences: bool = False
 
-    @property
-    def plain(self) -> bool:
-        """Plain search, which every engine does."""
-        return not self.glossary and not self.protect
-
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def open_translator(
-    model: str | Path,
-    engine: str = "auto",
-    *,
-    precision: str = "int8",
-    plain: bool = True,
-    scores: Scores = "tokens",
-) -> Translator:
-    """A translator on one of the ENGINES. `auto` is the fast one where it is installed and what is asked is `plain`.
-
-    `scores` saves work: with "sentences" the fast engine gives no log-probabilities of tokens, and with "none" there
-    is no confidence, and no score of greedy search either (they are nan).
-    """
-    if engine not in ENGINES:
-        raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+def open_translator(model: str | Path, engine: str = "auto", **options: Any) -> Translator:
+    """A translator on one of the engines of the task; see `Translate.open` for the options."""
     bundle = open_bundle(model)
-    if bundle.family != "transformer":
-        raise UsageError(
-            f"{model} is a model of family '{bundle.family}', which does not translate; use headwise generate"
-        )
-    tokenizers = TokenizerPair.load(bundle.path)
-    if engine == "ctranslate2" and not plain:
-        raise UsageError("the ctranslate2 engine knows no glossary and protects nothing; use --engine torch or auto")
-    if engine == "ctranslate2" or (engine == "auto" and plain and importlib.util.find_spec("ctranslate2")):
-        try:
-            return Translator(bundle, tokenizers, _fast_engine(bundle, tokenizers, precision, scores))
-        except (WorkFailed, UsageError):
-            if engine == "ctranslate2":
-                raise
-    return Translator(bundle, tokenizers, _torch_engine(bundle, scores))
-
-
-def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scores: Scores) -> Engine:
-    if not importlib.util.find_spec("ctranslate2"):
-        raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2, or use --engine torch")
-    from headwise.decoding.ctranslate2_engine import CTranslate2Engine
-    from headwise.workflows.export import kept_export
-
-    return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, scores=scores)
-
-
-def _torch_engine(bundle: Bundle, scores: Scores) -> Engine:
-    from headwise.bundle.weights import load_model
-    from headwise.decoding.torch_engine import TorchEngine
-
-    return TorchEngine(load_model(bundle), frozen=True, scores=scores)
+    if bundle.task_name != TASK.name:
+        raise UsageError(f"{model} is a model of the task '{bundle.task_name}'; use headwise {bundle.task_name}")
+    return TASK.open(bundle, engine, **options)
 
 
 def translate_lines(
-    translator: Translator, chunks: Iterable[Sequence[str]], wanted: Wanted
+    translator: Translator, chunks: Iterable[Sequence[str]], options: TranslateOptions
 ) -> Iterator[tuple[Sequence[str], list[Translation]]]:
     """Each chunk of lines with its translations, in order. An empty chunk asks for all that is under way."""
-    arguments = wanted.arguments()
+    arguments = options.arguments()
     if translator.engine.name != "ctranslate2":
         for chunk in chunks:
             if chunk:
@@ -157,7 +106,7 @@ def _judge(tell: Told) -> OnBad:
 
 
 def read_glossary(path: str) -> dict[str, str]:
-    """Source term, tab, target term: one pair a line; empty lines are passed over."""
+    """Source term, tab, target term: one pair per line; empty lines are passed over."""
     glossary: dict[str, str] = {}
     for first, lines in line_blocks(path):
         for number, line in enumerate(lines, start=first):

@@ -12,14 +12,21 @@ from __future__ import annotations
 from bisect import bisect_right
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from headwise.data.batch import LanguageBatch
-from headwise.data.batches import Cursor, share_of
+from headwise.data.batch import Batch
+from headwise.data.cursor import Cursor, share_of
 from headwise.data.plan import generator
 from headwise.data.store import Store
 from headwise.errors import DataError
 from headwise.text.tokenizer import EOS, PAD
+
+
+def block_batch(rows: NDArray[np.integer], lines: NDArray[np.integer] | None = None, index: int = 0) -> Batch:
+    """Blocks of running text from rows of T + 1 tokens: targets are the inputs one token on."""
+    whole = torch.from_numpy(np.asarray(rows, dtype=np.int64))  # (B, T + 1)
+    return Batch.of((whole[:, :-1].contiguous(),), whole[:, 1:].contiguous(), lines, index)
 
 
 class TokenStream:
@@ -52,14 +59,14 @@ class TokenStream:
     def _begin(self, row: int) -> int:
         return self.store.offset(self.side, row) + row
 
-    def batch(self, starts: NDArray[np.integer], stops: NDArray[np.integer], width: int, index: int) -> LanguageBatch:
+    def batch(self, starts: NDArray[np.integer], stops: NDArray[np.integer], width: int, index: int) -> Batch:
         """One row for each span of target positions (at most `width` of them), padded at its end."""
         rows = np.full((len(starts), width + 1), PAD, dtype=np.int64)
         for row, start, stop in zip(rows, starts.tolist(), stops.tolist(), strict=True):
             if stop > start:
                 row[: stop - start + 1] = self.read(start - 1, stop)
         begins = np.array([self.row(min(start, self.length - 1)) for start in starts.tolist()], dtype=np.int64)
-        return LanguageBatch.of(rows, self.store.line_numbers(begins), index)
+        return block_batch(rows, self.store.line_numbers(begins), index)
 
 
 class StreamBatches:
@@ -78,7 +85,7 @@ class StreamBatches:
     def count(self, epoch: int) -> int:
         return -(-self.share // self.width)
 
-    def make(self, cursor: Cursor) -> LanguageBatch:
+    def make(self, cursor: Cursor) -> Batch:
         done = cursor.index * self.width
         starts = np.minimum(self.begins + done, self.stream.length)
         stops = np.minimum(self.begins + min(done + self.width, self.share), self.stream.length)
@@ -107,7 +114,7 @@ class BlockBatches:
     def count(self, epoch: int) -> int:
         return -(-len(self._plan(epoch)) // self.blocks_of_a_batch)
 
-    def make(self, cursor: Cursor) -> LanguageBatch:
+    def make(self, cursor: Cursor) -> Batch:
         first = cursor.index * self.blocks_of_a_batch
         begins = share_of(self._plan(cursor.epoch)[first : first + self.blocks_of_a_batch], self.rank, self.world)
         stops = np.minimum(begins + self.width, self.stream.length)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from headwise.decoding.engine import AutoEngine
 from headwise.decoding.translator import Translation, Translator
 from headwise.look.alignment import align
 from headwise.look.panels import Floats, Panel
@@ -21,7 +22,7 @@ _BATCH = 32
 
 
 def alignments(translator: Translator, texts: Sequence[str], translations: Sequence[Translation]) -> list[str]:
-    """One line a translation. Empty where there is no text, or where it was too long to be read in one piece."""
+    """One line per translation. Empty where there is no text, or where it was too long to be read in one piece."""
     sources = translator.tokenizers.source.encode_batch([text.strip() for text in texts])
     targets = [list(translation.ids) for translation in translations]
     longest = translator.longest_source
@@ -44,7 +45,8 @@ def moses(tokenizers: TokenizerPair, source: Sequence[int], target: Sequence[int
 
 def _attention(engine: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats]:
     if engine.name == "ctranslate2":
-        return [np.array(matrix, dtype=np.float32) for matrix in engine.attention(sources, targets)]
+        fast: Any = engine.fast if isinstance(engine, AutoEngine) else engine
+        return [np.array(matrix, dtype=np.float32) for matrix in fast.attention(sources, targets)]
     found: list[Floats] = []
     for start in range(0, len(sources), _BATCH):
         found += _torch_attention(engine.model, sources[start : start + _BATCH], targets[start : start + _BATCH])
@@ -58,7 +60,8 @@ def _torch_attention(model: Any, sources: Sequence[Sequence[int]], targets: Sequ
     from headwise.nn import capture_attention
     from headwise.text.ragged import Ragged
 
-    name = f"decoder.layers.{max(0, len(model.decoder.layers) - 2)}.cross_attention"
+    names = model.attention_names()["cross"]
+    name = names[max(0, len(names) - 2)]
     device = next(model.parameters()).device
     lengths = torch.tensor([len(source) + 1 for source in sources], device=device)
     ids, inputs = pad(Ragged.of(sources), end=EOS).to(device), pad(Ragged.of(targets), start=BOS).to(device)

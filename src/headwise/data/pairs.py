@@ -1,64 +1,37 @@
-"""Batches of sentence pairs, each of which can be made by itself, and the cursor that says which one is next."""
+"""Batches of sentence pairs, by a budget of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from collections.abc import Callable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from headwise.data.batch import Batch
+from headwise.data.batch import Batch, pad
+from headwise.data.cursor import Cursor, share_of
 from headwise.data.plan import Plan, Planner
 from headwise.data.store import Store
 from headwise.text.ragged import Ragged
+from headwise.text.tokenizer import BOS, EOS
 
 Ints = NDArray[np.integer]
-Anything_co = TypeVar("Anything_co", covariant=True)
-Anything = TypeVar("Anything")
-Number = TypeVar("Number", bound=np.integer)
 
 # Other pieces for a batch of sentences: (epoch, rows of the store, their stored pieces) -> pieces.
 Resample = Callable[[int, Ints, Ragged], Ragged]
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The next batch to be made."""
+def pair_batch(source: Ragged, target: Ragged, lines: Ints | None = None, index: int = 0) -> Batch:
+    """Sentence pairs, padded: the network reads source, target so far and source lengths, and is to say the target.
 
-    epoch: int = 0
-    index: int = 0
-
-
-START = Cursor()
-
-
-class Batches(Protocol[Anything_co]):
-    """Epochs of batches, each of which can be made by itself."""
-
-    def count(self, epoch: int) -> int: ...
-
-    def make(self, cursor: Cursor) -> Anything_co: ...
-
-
-def walk(
-    batches: Batches[Anything], cursor: Cursor = START, epochs: int | None = None
-) -> Iterator[tuple[Anything, Cursor]]:
-    """Batches from `cursor` on, each with the cursor that goes on after it; without end, or to the end of `epochs`."""
-    epoch, index = cursor.epoch, cursor.index
-    while epochs is None or epoch < epochs:
-        count = batches.count(epoch)
-        while index < count:
-            after = Cursor(epoch, index + 1) if index + 1 < count else Cursor(epoch + 1, 0)
-            yield batches.make(Cursor(epoch, index)), after
-            index += 1
-        epoch, index = epoch + 1, 0
-
-
-def share_of(rows: NDArray[Number], rank: int, world: int) -> NDArray[Number]:
-    """The rows of one rank: side by side, as the shares of threads are (`Batch.split`), so the sums come out alike."""
-    return rows[len(rows) * rank // world : len(rows) * (rank + 1) // world]
+    The decoder's input begins with the begin of sentence and its targets end with the end of sentence: targets are one
+    position ahead of it.
+    """
+    source_lengths = np.asarray(source.lengths, dtype=np.int64) + 1  # with the end of sentence
+    target_lengths = np.asarray(target.lengths, dtype=np.int64) + 1
+    inputs = pad(source, end=EOS), pad(target, start=BOS), torch.from_numpy(source_lengths)
+    widths = source_lengths, target_lengths, None, target_lengths
+    return Batch.of(inputs, pad(target, end=EOS), lines, index, widths)
 
 
 class PairBatches:
@@ -97,7 +70,7 @@ class PairBatches:
     def make(self, cursor: Cursor) -> Batch:
         rows = share_of(self._rows(cursor), self.rank, self.world)
         source, target = self._pieces(cursor.epoch, rows)
-        return Batch.of(source, target, self.store.line_numbers(rows), cursor.index)
+        return pair_batch(source, target, self.store.line_numbers(rows), cursor.index)
 
     def _rows(self, cursor: Cursor) -> Ints:
         plan = self._plan(cursor.epoch)

@@ -1,4 +1,4 @@
-"""Scores of real translations during training, with the decoder and the metrics that `evaluate` uses."""
+"""BLEU and chrF of translations during training, with the decoder and the metrics that `evaluate` uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwise.decoding.confidence import fit_calibration
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.decoding.translator import Translator
 from headwise.evaluation.metrics import bleu, chrf
-from headwise.models.registry import Model
+from headwise.models.interface import Network
 from headwise.text.corpus import expand_paths, read_pairs
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.hooks import Judge
@@ -33,11 +33,11 @@ def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
 
 
 def make_judge(
-    model: Model, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
+    model: Network, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
 ) -> Judge:
     """Decodes the sources greedily: quick enough to do often, and what ranks models is the same for all of them."""
-    architecture, languages = dict(model.architecture), recipe.data.languages
-    bundle = Bundle(Path(), "transformer", architecture, languages, recipe.decoding.model_dump())
+    decoding = recipe.decoding.model_dump()
+    bundle = Bundle(Path(), recipe.model.family, dict(model.architecture), recipe.data.languages, decoding)
     translator = Translator(bundle, tokenizers, TorchEngine(model))
     language = recipe.data.languages[-1] if recipe.data.languages else ""
 

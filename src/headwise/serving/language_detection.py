@@ -1,4 +1,4 @@
-"""Which of a few languages a text is in, as far as its script tells."""
+"""Detects which of a few languages a text is in, as far as its script tells."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 from headwise.text.scripts import SCRIPTS, scripts_of
 
 
-def by_script(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
-    """Languages and how much of the text's letters are of their script, 0 to 100, most first.
+def detect_by_script(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
+    """Returns the languages with the share of the text's letters in their script, 0 to 100, largest first.
 
-    Where two of the languages share a script nothing can be told between them: then the list is empty.
+    Languages that share a script cannot be told apart: then the list is empty.
     """
     scripts = {language: scripts_of(language) for language in languages}
     used = [script for own in scripts.values() for script in own]

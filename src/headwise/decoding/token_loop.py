@@ -1,0 +1,160 @@
+"""The one loop that writes token by token: greedy search and sampling, of translations and of language models.
+
+tokens ← begin of sentence, or a prompt
+until every output is done:
+    states ← stepper.advance(state, tokens)
+    tokens, log_probs ← pick(logits of the states)
+    each output takes its token; those that are done leave the batch
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from headwise.decoding import loops
+from headwise.decoding.hypothesis import Hypothesis, Stopped
+from headwise.decoding.options import SearchOptions
+from headwise.decoding.sampling import Sampler
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import TokenFilters
+from headwise.decoding.topk import log_normaliser
+from headwise.models.interface import Stepper
+from headwise.text.tokenizer import BOS, EOS
+
+
+class Output(Protocol):
+    """What one row writes."""
+
+    def add(self, token: int, log_prob: float) -> None: ...
+
+    @property
+    def done(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Picker:
+    """Which token comes next in each row, and its log-probability before any filter (NaN where it is not `scored`)."""
+
+    filters: TokenFilters
+    sampler: Sampler | None = None  # without one, the likeliest token
+    scored: bool = True
+
+    @property
+    def needs_history(self) -> bool:
+        return self.filters.uses_history or (self.sampler is not None and self.sampler.needs_history)
+
+    def __call__(self, logits: Tensor, rows: Sequence[int], step: int, history: Tensor | None) -> tuple[Tensor, Tensor]:
+        """logits (rows, V), which are overwritten; `rows` says which output each row writes."""
+        norm = log_normaliser(logits) if self.scored else math.nan
+        sentences = torch.tensor(rows, device=logits.device) if self.filters.uses_sentences else None
+        logits = self.filters.apply(logits, step, sentences, history)
+        if self.sampler is None:
+            highest, tokens = logits.max(dim=-1)
+            return tokens, highest - norm
+        tokens = self.sampler(logits, rows, step, history)
+        return tokens, logits.gather(1, tokens[:, None]).squeeze(1) - norm
+
+
+@dataclass
+class TokenLoop:
+    """Writes one token per row and step into `outputs`. `tokens` are what the stepper reads next."""
+
+    stepper: Stepper
+    state: Any
+    tokens: Tensor  # (rows,), or a prompt (rows, T) to begin with
+    outputs: Sequence[Output]
+    pick: Picker
+    before: Sequence[int] = ()  # tokens that count as history of every row
+    rows: list[int] = field(default_factory=list)  # the outputs that are still being written
+    said: list[list[int]] = field(default_factory=list)  # by each output so far
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.rows, self.said = list(range(len(self.outputs))), [[] for _ in self.outputs]
+
+    def step(self) -> None:
+        logits = self.stepper.output.logits(self.stepper.advance(self.state, self.tokens))
+        if logits.size(0) < len(self.rows):  # rows had a prompt in common, which was read once
+            self._reorder([0] * len(self.rows))
+            logits = logits.expand(len(self.rows), -1).clone()
+        history = self._history(logits.device) if self.pick.needs_history else None
+        self.tokens, log_probs = self.pick(logits, self.rows, self.steps, history)
+        self.steps += 1
+        for row, token, log_prob in zip(self.rows, self.tokens.tolist(), log_probs.tolist(), strict=True):
+            self.outputs[row].add(token, log_prob)
+            self.said[row].append(token)
+        going = [place for place, row in enumerate(self.rows) if not self.outputs[row].done]
+        if len(going) < len(self.rows):
+            self.rows = [self.rows[place] for place in going]
+            if going:
+                self.tokens = self.tokens[self._reorder(going)]
+
+    def restart(self, state: Any, tokens: Tensor) -> None:
+        """Goes on with another state, which reads `tokens` (rows, T) first."""
+        self.state, self.tokens = state, tokens
+
+    def _reorder(self, places: list[int]) -> Tensor:
+        indices = torch.tensor(places, device=self.tokens.device)
+        self.state.reorder(indices)
+        return indices
+
+    def _history(self, device: torch.device) -> Tensor:
+        """(rows, tokens so far)."""
+        said = [[*self.before, *self.said[row]] for row in self.rows]
+        return torch.tensor(said, dtype=torch.long, device=device).view(len(said), -1)
+
+
+@dataclass
+class TargetOutput:
+    """A translation while it is written, its end of sentence included, and why it stopped."""
+
+    limit: int
+    guarded: bool  # an output that goes round in a loop is stopped
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    stopped: Stopped | None = None
+
+    def add(self, token: int, log_prob: float) -> None:
+        self.tokens.append(token)
+        self.log_probs.append(log_prob)
+        length = len(self.tokens)
+        if token == EOS:
+            self.stopped = "eos"
+        elif self.guarded and loops.due(length) and loops.kept_length(self.tokens) < length:
+            self.stopped = "loop"
+        elif length >= self.limit:
+            self.stopped = "length"
+
+    @property
+    def done(self) -> bool:
+        return self.stopped is not None
+
+    def hypothesis(self, alpha: float, scored: bool) -> Hypothesis:
+        kept = loops.kept_length(self.tokens) if self.stopped == "loop" else len(self.tokens)
+        spoken, stopped = self.tokens[: kept - (self.stopped == "eos")], self.stopped or "length"
+        if not scored:
+            return Hypothesis(tuple(spoken), math.nan, (), stopped)
+        return Hypothesis.of(spoken, self.log_probs[:kept], stopped, alpha)
+
+
+def greedy_search(
+    stepper: Stepper, sources: Sources, options: SearchOptions, sampler: Sampler | None = None, *, scored: bool = True
+) -> list[Hypothesis]:
+    """One hypothesis per sentence: the likeliest token at each step, or a sampled one."""
+    outputs = [TargetOutput(*each) for each in zip(sources.limits.tolist(), sources.guarded.tolist(), strict=True)]
+    loop = TokenLoop(
+        stepper,
+        stepper.start(sources.inputs, 1),
+        torch.full((len(sources),), BOS, device=sources.ids.device),
+        outputs,
+        Picker(TokenFilters.of(sources, options), sampler, scored),
+    )
+    while loop.rows:
+        loop.step()
+    return [output.hypothesis(options.length_penalty, scored) for output in outputs]

@@ -1,0 +1,1 @@
+"""Models as CTranslate2 directories."""

@@ -1,0 +1,127 @@
+"""A model directory as a CTranslate2 model: the fast engine for CPUs.
+
+What is written, beside CTranslate2's own files (model.bin, config.json, the vocabularies):
+
+    export.json     the SHA-256 of the weights and tokenizers that it was made from, and of each file that was written
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from headwise.bundle.directory import WEIGHTS, Bundle, check_files, file_hash, read_json, write_directory, write_json
+from headwise.errors import HeadwiseError, ModelError, UsageError
+from headwise.interop.ctranslate2 import families
+from headwise.interop.ctranslate2.parts import Array, Weights
+from headwise.text.tokenizer import TokenizerPair
+
+PRECISIONS = ("float32", "int8")
+MANIFEST = "export.json"
+# Raised whenever the same weights would be written differently: an older export is then made anew.
+REVISION = 2
+# The largest int8 weight. Without VNNI, processors add two products of a weight and an activation of up to 255 in 16
+# bits, and what does not fit is cut off: 2 · 255 · 64 does. The bit that is given up costs far less.
+LARGEST_INT8 = 64
+# CTranslate2 reads a position from a table, which has an end: the longest input and output, in tokens.
+POSITIONS = 2048
+
+
+def export(
+    bundle: Bundle, tokenizers: TokenizerPair, directory: Path, precision: str = "int8", positions: int = 0
+) -> None:
+    """Writes `directory` whole or not at all, replacing an older one. `positions`: the table's length, 0 for ample."""
+    if precision not in PRECISIONS:
+        raise UsageError(f"unknown precision '{precision}'; there are {', '.join(PRECISIONS)}")
+    if reason := cannot_export(bundle):
+        raise UsageError(f"{bundle.path} cannot be exported: {reason}; use the torch engine")
+    family = _family(bundle.family)
+    assert family is not None
+    weights = _read_weights(bundle)
+    sizes = bundle.architecture
+    if sizes["positions"] != "learned":  # learned ones end where they end
+        sizes = {**sizes, "max_length": positions or max(POSITIONS, int(sizes["max_length"]))}
+
+    def fill(new: Path) -> None:
+        from ctranslate2 import specs  # imports torch, which takes a second or two: an export is made once
+
+        spec = family.build(specs, sizes, weights, tokenizers)
+        spec.validate()
+        spec.optimize(quantization="float32")
+        if precision == "int8":
+            specs.model_spec.visit_spec(spec, partial(_to_int8, specs.model_spec.NumpyVariable))
+        spec.save(str(new))
+        files = {path.name: file_hash(path) for path in sorted(new.iterdir())}
+        write_json(
+            new / MANIFEST,
+            {**_origin(bundle), "precision": precision, "positions": int(sizes["max_length"]), "files": files},
+        )
+
+    try:
+        write_directory(directory, fill)
+    except KeyError as error:
+        raise ModelError(f"{bundle.path / WEIGHTS} does not fit its architecture: {error} is missing") from error
+
+
+def cannot_export(bundle: Bundle) -> str | None:
+    """Why CTranslate2 cannot run this model; None: it can."""
+    family = _family(bundle.family)
+    if family is None:
+        return f"ctranslate2 has no model of family '{bundle.family}'"
+    lacks: Callable[[dict[str, Any]], str | None] = getattr(family, "lacks", lambda sizes: None)
+    missing = lacks(bundle.architecture)
+    return f"ctranslate2 has no {missing.removeprefix('an ').removeprefix('a ')}" if missing else None
+
+
+def _family(name: str) -> ModuleType | None:
+    if name not in {module.name for module in pkgutil.iter_modules(families.__path__)}:
+        return None
+    return importlib.import_module(f"{families.__name__}.{name}")
+
+
+def is_current(bundle: Bundle, directory: Path, precision: str) -> bool:
+    """Is there a whole export of exactly this model? A stale, damaged or half one is not."""
+    try:
+        manifest = read_json(directory / MANIFEST)
+        wanted = {**_origin(bundle), "precision": precision}
+        if any(manifest.get(key) != value for key, value in wanted.items()):
+            return False
+        check_files(directory, dict(manifest["files"]))
+    except (HeadwiseError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _origin(bundle: Bundle) -> dict[str, Any]:
+    made_from = {name: digest for name, digest in bundle.files.items() if name == WEIGHTS or "tokenizer" in name}
+    return {"revision": REVISION, "made_from": made_from}
+
+
+def _read_weights(bundle: Bundle) -> Weights:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        loaded = load_file(bundle.path / WEIGHTS)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{bundle.path / WEIGHTS} cannot be read: {error}") from error
+    return {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in loaded.items()}
+
+
+def _to_int8(variable: type, layer: Any, path: str, value: Any) -> None:
+    """Called for each part of a spec: weights that have a scale become int8, with one scale per row."""
+    name = path.split("/")[-1]
+    if not hasattr(layer, f"{name}_scale") or isinstance(value, str):  # a string is the name of an equal one
+        return
+    matrix: Array = value.numpy()
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    scale = LARGEST_INT8 / np.maximum(largest, 1e-30)
+    setattr(layer, name, variable(np.rint(matrix * scale).astype(np.int8)))
+    setattr(layer, f"{name}_scale", variable(scale[:, 0].astype(np.float32)))

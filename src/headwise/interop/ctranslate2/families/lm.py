@@ -1,0 +1,38 @@
+"""A language model as CTranslate2's decoder without an encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwise.interop.ctranslate2.parts import Weights, activation, fill_stack, positions
+from headwise.text.tokenizer import TokenizerPair
+
+
+def lacks(sizes: dict[str, Any]) -> str | None:
+    """What of these settings CTranslate2 does not have."""
+    return "an adaptive softmax (model.cutoffs)" if sizes.get("cutoffs") else None
+
+
+def build(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: TokenizerPair) -> Any:
+    pre = sizes["norm"] == "pre"
+    head_dim = sizes["model_dim"] // sizes["num_heads"]
+    rotary = {"rotary_dim": head_dim, "rotary_interleave": False} if sizes["positions"] == "rotary" else {}
+    decoder = specs.TransformerDecoderSpec(
+        sizes["layers"],
+        sizes["num_heads"],
+        activation=activation(specs, sizes),
+        no_final_norm=not pre,
+        with_encoder_attention=False,
+        **rotary,
+    )
+    decoder.pre_norm = pre
+    decoder.scale_embeddings = bool(sizes.get("scale_embeddings", True))
+    decoder.embeddings.weight = weights["embedding.weight"]
+    decoder.projection.weight = weights["output.weight" if sizes["tie"] == "none" else "embedding.weight"]
+    if not rotary:
+        decoder.position_encodings.encodings = positions(sizes, weights, "positions")
+    fill_stack(decoder, weights, "stack", pre)
+    spec = specs.TransformerDecoderModelSpec(decoder)
+    spec.config.layer_norm_epsilon = 1e-5
+    spec.register_vocabulary(tokenizers.target.vocabulary)
+    return spec

@@ -1,0 +1,1 @@
+"""Hand-written fast paths. Each computes what plain PyTorch computes, and a test compares the two."""

@@ -1,0 +1,186 @@
+"""Language models: text goes on from a prompt, by any network that decodes token by token without a source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from headwise.bundle.directory import Bundle
+from headwise.config.schema import Recipe
+from headwise.decoding.generation import Writer
+from headwise.errors import RecipeError, UsageError
+from headwise.evaluation.contamination import Overlap, seen_in_training
+from headwise.evaluation.perplexity import Perplexity
+from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
+from headwise.tasks.translate import PROBE, one_torch_thread
+from headwise.text.tokenizer import EOS, TokenizerPair
+
+if TYPE_CHECKING:
+    from headwise.data.blocks import BlockBatches
+    from headwise.data.store import Store
+    from headwise.decoding.generation import Writing
+    from headwise.look.capture import Look
+
+ENGINES = ("torch", "ctranslate2")
+_CHUNK = 512  # lines scored at a time
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """Perplexity of a text."""
+
+    perplexity: Perplexity
+    overlap: Overlap | None = None
+
+    def lines(self) -> list[str]:
+        found = self.perplexity
+        return [
+            f"perplexity          {found.value:10.4f}  {found.signature}",
+            f"per word            {found.per_word:10.4f}",
+            f"bits per character  {found.bits_per_character:10.4f}",
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        found = self.perplexity
+        figures = {
+            "perplexity": found.value, "per_word": found.per_word, "bits_per_character": found.bits_per_character
+        }  # fmt: skip
+        return {**figures, **asdict(found), "overlap": None if self.overlap is None else self.overlap.as_dict()}
+
+
+class Generate(Task):
+    """Running text in, perplexity out."""
+
+    name = "generate"
+    columns = ("text",)
+
+    # ---- training
+
+    def check(self, recipe: Recipe) -> None:
+        if recipe.tokenizer.dropout or recipe.tokenizer.target_dropout:
+            raise RecipeError("tokenizer.dropout is for translation; a language model reads running text: set it to 0")
+
+    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
+        return {"vocab": tokenizers.target.size}
+
+    def batches(
+        self,
+        store: Store,
+        recipe: Recipe,
+        tokenizers: TokenizerPair,
+        max_length: int | None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        shuffle: bool = True,
+    ) -> BlockBatches:
+        from headwise.data.blocks import BlockBatches
+
+        settings = recipe.training
+        width = settings.batch_tokens if max_length is None else min(max_length, settings.batch_tokens)
+        seed = settings.seed if shuffle else 0
+        return BlockBatches(store, settings.batch_tokens, width, seed, shuffle=shuffle, rank=rank, world=world)
+
+    # ---- using a model
+
+    def open(
+        self,
+        bundle: Bundle,
+        engine: str = "torch",
+        *,
+        precision: str = "int8",
+        token_scores: bool = True,
+        device: str = "cpu",
+        **options: Any,
+    ) -> Writer:
+        """A generator on torch, which does everything, or on ctranslate2, which is faster and greedy only."""
+        if engine not in ("auto", *ENGINES):
+            raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+        tokenizers = TokenizerPair.load(bundle.path)
+        if engine == "ctranslate2":
+            from headwise.decoding.ctranslate2_generator import CTranslate2Generator
+            from headwise.interop.ctranslate2.kept import kept_export
+
+            directory = kept_export(bundle, tokenizers, precision)
+            return CTranslate2Generator(bundle, tokenizers.target, directory, token_scores=token_scores)
+        from headwise.bundle.weights import load_model
+        from headwise.tasks.generator import Generator
+
+        return Generator(bundle, tokenizers.target, load_model(bundle, device))
+
+    def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TextScores:
+        """`asked` is the file `text`, and `stride`: tokens that a window moves on."""
+        from headwise.bundle.weights import load_model
+        from headwise.evaluation.language_model import text_perplexity
+        from headwise.text.lines import read_lines
+
+        file, stride = asked.pop("text", ""), int(asked.pop("stride", 0) or 0)
+        if not file or asked:
+            raise UsageError(f"{bundle.path} is a language model: evaluate it with --text FILE and nothing else")
+        lines, tokenizer = read_lines(file), TokenizerPair.load(bundle.path).target
+        perplexity = text_perplexity(load_model(bundle), tokenizer, lines, stride=stride, on_progress=on_progress)
+        return TextScores(perplexity, seen_in_training(bundle.card, "text", lines))
+
+    def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
+        """Each line by itself."""
+        from headwise.bundle.weights import load_model
+        from headwise.evaluation.language_model import score_lines
+        from headwise.text.lines import line_blocks
+
+        network, tokenizer = load_model(bundle), TokenizerPair.load(bundle.path).target
+        for _, lines in line_blocks(files["text"]):
+            for start in range(0, len(lines), _CHUNK):
+                sentences = tokenizer.encode_batch(lines[start : start + _CHUNK])
+                totals = score_lines(network, sentences)
+                pieces = [tuple(tokenizer.pieces(sentence)) for sentence in sentences]
+                yield [LineScore(total, tokens) for total, tokens in zip(totals, pieces, strict=True)]
+
+    def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Look:
+        """The model reads the text as in training: after the end of whatever came before."""
+        from headwise.look.capture import look_at_text
+
+        if target is not None:
+            raise UsageError("a language model has no target; leave --target out")
+        ids = [EOS, *opened.tokenizer.encode(item)]
+        if len(ids) > (opened.context or math.inf):
+            raise UsageError(
+                f"the text has {len(ids)} tokens, but the model reads at most {opened.context} at once; shorten it"
+            )
+        return look_at_text(opened.model, opened.tokenizer, ids)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedGenerator:
+        return ServedGenerator(name, self.open(bundle))
+
+
+TASK = Generate()
+
+
+class ServedGenerator:
+    """A language model for a server, on torch with one thread: requests are what runs in parallel."""
+
+    def __init__(self, name: str, generator: Writer) -> None:
+        self.generator = generator
+        self.facts = Facts.of(name, generator.bundle, "torch", context=generator.context)
+
+    def probe(self) -> None:
+        one_torch_thread()
+        self.generator.generate(PROBE, max_tokens=1, temperature=0.0)
+
+    def count(self, prompt: str) -> int:
+        """Tokens of a prompt; a line break is one."""
+        lines = prompt.split("\n")
+        return sum(len(self.generator.tokenizer.encode(line)) for line in lines) + len(lines) - 1
+
+    def write(self, prompt: str, **options: Any) -> Iterator[list[Writing]]:
+        """All samples after each token; see Writer.write."""
+        one_torch_thread()
+        return self.generator.write(prompt, **options)
+
+    def look(self, text: str, target: str | None) -> str:
+        from headwise.look.page import page
+
+        one_torch_thread()
+        look = TASK.look(self.generator, text, target)
+        return page(look, look.panels(), "attention")

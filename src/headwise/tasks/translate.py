@@ -1,0 +1,245 @@
+"""Translation: source text to target text, by any network that reads a source and decodes token by token."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headwise.bundle.directory import Bundle
+from headwise.config.schema import Recipe
+from headwise.decoding import translator
+from headwise.decoding.engine import AutoEngine, Engine
+from headwise.decoding.hypothesis import Scores
+from headwise.decoding.translator import Translation
+from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
+from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
+from headwise.text.tokenizer import TokenizerPair
+
+if TYPE_CHECKING:
+    from headwise.data.pairs import PairBatches
+    from headwise.data.store import Store
+    from headwise.look.capture import Look
+    from headwise.models.interface import Network
+    from headwise.tasks.translation_scores import TranslationScores
+    from headwise.training.hooks import Judge
+
+ENGINES = ("auto", "torch", "ctranslate2")
+PROBE = "a"  # what a model is made to decode, to see that it can
+
+
+class Translator(translator.Translator):
+    """Translates, and shows what every head attended to while it did."""
+
+    def look(self, text: str, target: str | None = None, *, beam: int | None = None) -> Look:
+        """Attention at work on one text; without `target` on the translator's own translation."""
+        return TASK.look(self, text, target, beam=beam)
+
+    @property
+    def network(self) -> Network:
+        """The model itself, on torch."""
+        engine: Any = self.engine.torch if isinstance(self.engine, AutoEngine) else self.engine
+        if engine.name != "torch":
+            raise UsageError("the ctranslate2 engine does not show attention; use the torch engine")
+        found: Network = engine.model
+        return found
+
+
+class Translate(Task):
+    """Pairs of sentences in, BLEU and chrF out."""
+
+    name = "translate"
+    columns = ("source", "target")
+    scores = ("bleu", "chrf")
+
+    # ---- training
+
+    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
+        if not tokenizers.shared and getattr(recipe.model.settings, "tie", "none") == "all":
+            raise RecipeError(
+                "model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'"
+            )
+        return {"source_vocab": tokenizers.source.size, "target_vocab": tokenizers.target.size}
+
+    def batches(
+        self,
+        store: Store,
+        recipe: Recipe,
+        tokenizers: TokenizerPair,
+        max_length: int | None,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        shuffle: bool = True,
+    ) -> PairBatches:
+        from headwise.data.pairs import PairBatches
+        from headwise.text.subword_regularisation import sampler
+
+        settings, rates = recipe.training, (recipe.tokenizer.dropout, recipe.tokenizer.target_dropout)
+        if not shuffle:
+            longest = max(store.manifest.longest.values()) + 1
+            return PairBatches(store, max(settings.batch_tokens, longest), shuffle=False)
+        # The sides draw from different seeds, otherwise equal places of both would draw alike.
+        resample = (
+            sampler(tokenizers.source, rates[0], 2 * settings.seed) if rates[0] else None,
+            sampler(tokenizers.target, rates[1], 2 * settings.seed + 1) if rates[1] else None,
+        )
+        return PairBatches(
+            store, settings.batch_tokens, settings.seed, longest=max_length, rank=rank, world=world, resample=resample
+        )
+
+    def judge(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Judge | None:
+        from headwise.tasks.validation_scores import make_judge, validation_texts
+
+        texts = validation_texts(recipe)
+        return None if texts is None else make_judge(network, tokenizers, recipe, *texts)
+
+    def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
+        from headwise.tasks.validation_scores import calibration, validation_texts
+
+        texts = validation_texts(recipe)
+        return {} if texts is None else {"calibration": calibration(model, *texts)}
+
+    # ---- using a model
+
+    def open(
+        self,
+        bundle: Bundle,
+        engine: str = "auto",
+        *,
+        precision: str = "int8",
+        scores: Scores = "tokens",
+        device: str = "cpu",
+        **options: Any,
+    ) -> Translator:
+        """A translator on one of the ENGINES; `auto` is ctranslate2 where it is installed and does what is asked.
+
+        `scores` saves work: with "sentences" the ctranslate2 engine gives no log-probabilities of tokens; with "none"
+        there is no confidence, and no score of greedy search either (they are NaN).
+        """
+        if engine not in ENGINES:
+            raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+        tokenizers = TokenizerPair.load(bundle.path)
+
+        def on_torch() -> Engine:
+            from headwise.bundle.weights import load_model
+            from headwise.decoding.torch_engine import TorchEngine
+
+            return TorchEngine(load_model(bundle, device), frozen=True, scores=scores)
+
+        if engine == "torch":
+            return Translator(bundle, tokenizers, on_torch())
+        try:
+            fast = _fast_engine(bundle, tokenizers, precision, scores)
+        except (WorkFailed, UsageError):
+            if engine == "ctranslate2":
+                raise
+            return Translator(bundle, tokenizers, on_torch())
+        return Translator(bundle, tokenizers, fast if engine == "ctranslate2" else AutoEngine(fast, on_torch))
+
+    def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TranslationScores:
+        from headwise.tasks.translation_scores import Comparison, evaluate_translation
+
+        return evaluate_translation(Comparison(bundle=bundle, **asked), on_progress)
+
+    def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
+        from headwise.text.lines import aligned_lines
+
+        opened = self.open(bundle, "torch")
+        pair = opened.tokenizers
+        for sources, targets in aligned_lines(files["source"], files["target"]):
+            ids = pair.target.encode_batch(targets)
+            found = opened.engine.score(pair.source.encode_batch(sources), ids)
+            yield [
+                LineScore(sum(log_probs), tuple(pair.target.pieces(sentence)), log_probs)
+                for sentence, log_probs in zip(ids, found, strict=True)
+            ]
+
+    def look(self, opened: Translator, item: str, target: str | None = None, **options: Any) -> Look:
+        from headwise.look.capture import look_at_translation
+
+        text, pair = item.strip(), opened.tokenizers
+        source_ids = pair.source.encode(text)
+        if len(source_ids) >= opened.longest_source:
+            raise UsageError(
+                f"the text has {len(source_ids)} tokens, but one pass of the model reads fewer than "
+                f"{opened.longest_source}; look at one sentence at a time"
+            )
+        if target is not None:
+            target_ids = pair.target.encode(target.strip())
+        else:
+            target_ids = list(opened.translate([text], beam=options.get("beam"))[0].ids)
+        return look_at_translation(opened.network, pair, source_ids, target_ids)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranslator:
+        if len(bundle.languages) != 2:
+            raise UsageError(f"{bundle.path} does not name its two languages, so it cannot be asked for by them")
+        return ServedTranslator(name, self.open(bundle, engine, precision=precision, scores="sentences"))
+
+
+TASK = Translate()
+
+
+def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scores: Scores) -> Engine:
+    if not importlib.util.find_spec("ctranslate2"):
+        raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2, or use --engine torch")
+    from headwise.decoding.ctranslate2_engine import CTranslate2Engine
+    from headwise.interop.ctranslate2.kept import kept_export
+
+    return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, scores=scores)
+
+
+class ServedTranslator:
+    """A translator for a server. Torch, where it is needed, keeps to one thread: requests are what runs in parallel."""
+
+    def __init__(self, name: str, opened: Translator) -> None:
+        self.translator = opened
+        self._detailed = _with_token_scores(opened)
+        beam = opened.options().beam
+        self.facts = Facts.of(name, opened.bundle, opened.engine.name, beam=beam)
+
+    @property
+    def only_torch(self) -> bool:
+        return self.translator.engine.name == "torch"
+
+    def probe(self) -> None:
+        self.translator.translate([PROBE], beam=1)
+
+    def translate(self, texts: Sequence[str], *, details: bool = False, **options: Any) -> list[Translation]:
+        """With `details` the log-probability of each token is known."""
+        if self.only_torch or options.get("glossary") or options.get("protect"):
+            one_torch_thread()
+        return (self._detailed if details else self.translator).translate(texts, **options)
+
+    def look(self, text: str, target: str | None) -> str:
+        """A page of the attention in this translation, or in the model's own."""
+        from headwise.look.page import page
+
+        one_torch_thread()
+        look = self.translator.look(text, target)
+        return page(look, look.panels(), "attention")
+
+
+def _with_token_scores(opened: Translator) -> Translator:
+    """The same on the same weights; the torch engine gives token scores in any case."""
+    engine: Any = copy.copy(opened.engine)
+    engine.scores = "tokens"
+    if isinstance(engine, AutoEngine):
+        fast: Any = copy.copy(engine.fast)
+        fast.scores = "tokens"
+        engine.fast = fast
+    return Translator(opened.bundle, opened.tokenizers, engine)
+
+
+def one_torch_thread() -> None:
+    """Of torch, in the thread that calls."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def require_translator(bundle: Bundle) -> None:
+    if bundle.task_name != TASK.name:
+        raise ModelError(f"{bundle.path} is a model of the task '{bundle.task_name}', which does not translate")
