@@ -1,7 +1,4 @@
-"""A server whose engine hangs while a file exists, or takes its time for every token.
-
-`headwise serve` has no such thing: only this script builds it.
-"""
+"""A server with a translator that hangs while a file exists, or with a language model that is slow."""
 
 from __future__ import annotations
 
@@ -15,33 +12,37 @@ from typing import Any
 from headwise.serving.app import Service
 from headwise.serving.limits import Limits
 from headwise.serving.server import listen, run
-from headwise.workflows.serve import ServedGenerator, open_models
+from headwise.tasks.generate import ServedGenerator
+from headwise.tasks.translate import ServedTranslator
+from headwise.workflows.serve import open_models
 
-SECONDS_A_TOKEN = 0.02
+SECONDS_PER_TOKEN = 0.02
 
 
 class Hanging:
-    """An engine in front of the real one."""
+    """Holds every search back while the file exists."""
 
     def __init__(self, inner: Any, flag: Path) -> None:
         self.inner, self.flag = inner, flag
-        self.name = inner.name
 
-    def answers(self, *arguments: Any) -> Any:
+    def search(self, *arguments: Any) -> Any:
         while self.flag.exists():
             time.sleep(0.005)
-        return self.inner.answers(*arguments)
+        return self.inner.search(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
 class Slow:
-    """A generator that a long text keeps busy for half a minute on any machine."""
+    """Generates so slowly that a long text takes half a minute on any machine."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
     def write(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         for writings in self.inner.write(*arguments, **options):
-            time.sleep(SECONDS_A_TOKEN)
+            time.sleep(SECONDS_PER_TOKEN)
             yield writings
 
     def __getattr__(self, name: str) -> Any:
@@ -54,6 +55,7 @@ def main(model: str, flag: str, slots: str = "1") -> None:
     if isinstance(served, ServedGenerator):
         served.generator = Slow(served.generator)  # type: ignore[assignment]
     else:
+        assert isinstance(served, ServedTranslator)
         served.translator.engine = Hanging(served.translator.engine, Path(flag))
     listening = listen("127.0.0.1", 0)
     print(f"Headwise is at http://127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`headwise serve`: models behind HTTP, and a page for people."""
+"""`headwise serve`: models over HTTP, and a page for the browser."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; another than this machine's own needs a key.")
+        str, typer.Option("--host", help="Address to listen on; one that other machines can reach needs a key.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free one and tells it.")
+        int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free port and prints it.")
     ] = 8000,
     api_key: Annotated[
         list[str] | None,
         typer.Option(
             "--api-key",
             envvar="HEADWISE_API_KEY",
-            help="Key that requests must bring; may be repeated. Others on this machine can see it; prefer a file.",
+            help="Key that requests must have; may be repeated. Other users of this machine can see it; prefer a file.",
             show_envvar=True,
         ),
     ] = None,
     api_key_file: Annotated[
-        Path | None, typer.Option("--api-key-file", help="File of keys, one a line, that only you may read.")
+        Path | None, typer.Option("--api-key-file", help="File of keys, one per line, that only you may read.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -56,12 +56,14 @@ def serve(
     precision: Annotated[
         Literal["int8", "float32"], typer.Option("--precision", help="Of the ctranslate2 engine.")
     ] = "int8",
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds until a request is given up.")] = 60.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="Seconds until a request is answered with 504.")
+    ] = 60.0,
     queue: Annotated[
         int, typer.Option("--queue", min=1, help="Requests that may wait for a model; more are answered 429.")
     ] = 128,
     slots: Annotated[
-        int, typer.Option("--slots", min=1, max=64, help="Texts that a language model writes at the same time.")
+        int, typer.Option("--slots", min=1, max=64, help="Texts that a language model generates at the same time.")
     ] = 4,
     grace: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds that a shutdown waits for accepted requests.")
@@ -70,11 +72,12 @@ def serve(
 ) -> None:
     """Serve models over HTTP, with a page to use them in the browser.
 
-    Listens on this machine only, unless told otherwise. Requests that arrive together are decoded together; none
-    changes another's answer. SIGTERM or Ctrl-C finishes what was accepted. Neither texts nor keys are logged.
+    Listens on this machine only, unless --host says otherwise. Requests that arrive together are decoded in one batch,
+    with the same answers as alone. SIGTERM or Ctrl-C finishes accepted requests first. Neither texts nor keys are
+    logged.
 
     LibreTranslate's clients (`/translate`, `/languages`, `/detect`) and OpenAI's (`/v1/completions`) work unchanged;
-    `/openapi.json` describes everything, `/health/ready` and `/metrics` are for those who watch it.
+    `/openapi.json` describes all routes; `/health/ready` and `/metrics` are for monitoring.
 
     Examples:
 
@@ -83,10 +86,10 @@ def serve(
     - `headwise serve --host 0.0.0.0 --allow-host mt.example.org --api-key-file keys.txt`
     - `curl -d q="A dog." -d source=en -d target=de http://127.0.0.1:8000/translate`
     """
-    from headwise.serving.keys import check_doors
+    from headwise.serving.access import read_access_rules
     from headwise.serving.limits import Limits
 
-    doors = check_doors(host, api_key or (), api_key_file, allow_host or ())
+    access = read_access_rules(host, api_key or (), api_key_file, allow_host or ())
     if runs is not None and not runs.is_dir():
         raise UsageError(f"--runs {runs}: there is no such folder")
     from headwise.serving.app import Service
@@ -98,9 +101,9 @@ def serve(
     logging.getLogger("headwise.access").setLevel(logging.WARNING if quiet else logging.INFO)
     for noisy in ("uvicorn.error", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    with listen(host, port) as listening:  # before the models are opened: a port that is taken is told at once
+    with listen(host, port) as listening:  # before the models are opened, to report a used port at once
         served = open_models(model or (), engine, precision, tell=lambda line: print(line, file=sys.stderr))
-        service = Service(served, doors, Limits(queue=queue, slots=slots, timeout=timeout, grace=grace), runs)
+        service = Service(served, access, Limits(queue=queue, slots=slots, timeout=timeout, grace=grace), runs)
         address, number = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         print(f"Headwise is at http://{shown}:{number} (Ctrl-C ends it)", file=sys.stderr, flush=True)

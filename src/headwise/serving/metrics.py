@@ -32,7 +32,10 @@ class Metrics:
         )
         self.tokens = Counter("headwise_tokens", "Tokens written.", ["model"], registry=self.registry)
         self.queue = Gauge(
-            "headwise_queue_requests", "Requests accepted and not yet answered.", ["model", "lane"], registry=self.registry
+            "headwise_queue_requests",
+            "Requests accepted and not yet answered.",
+            ["model", "lane"],
+            registry=self.registry,
         )
         self.active = Gauge(
             "headwise_active_jobs", "Sentences or texts that are being processed.", ["model", "lane"],

@@ -1,4 +1,4 @@
-"""Training runs in a folder, read while they are being written: their state, recipe and log."""
+"""Reads the state, recipe and log of training runs, also while they are running."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Any, Literal
 
 RunState = Literal["running", "finished", "stopped"]
 LOG, TIMES, RECIPE, FINISHED, LOCK = "log.jsonl", "times.jsonl", "recipe.toml", "finished.json", ".lock"
-MOST_RECORDS = 5_000  # in one answer; the rest is asked for again
-MOST_RUNS = 200
-TAIL = 64 * 1024  # bytes at the end of a log that are read for its last step
+MAX_RECORDS = 5_000  # per answer; the client asks again for the rest
+MAX_RUNS = 200
+TAIL = 64 * 1024  # bytes at the end of a log that are read to find its last step
 
 
 @dataclass(frozen=True)
 class Run:
+    """Reads one run directory."""
+
     name: str
     path: Path
 
@@ -45,13 +47,13 @@ class Run:
             return ""
 
     def records(self, after: int) -> tuple[list[dict[str, Any]], int]:
-        """Records from line `after` on, and the line to go on from. A line that is still being written is left out."""
+        """Returns the records from line `after` on, and the line to continue from. An unfinished line is left out."""
         found: list[dict[str, Any]] = []
         place = -1
         for place, line in enumerate(_lines(self.path / LOG)):
             if place < after:
                 continue
-            if place - after >= MOST_RECORDS:
+            if place - after >= MAX_RECORDS:
                 return self._timed(found), place
             record = _record(line)
             if record is not None:
@@ -59,7 +61,7 @@ class Run:
         return self._timed(found), max(after, place + 1)
 
     def _timed(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Training records with when and how fast it was, which a run keeps in a file of its own."""
+        """Adds time and speed to the training records; a run keeps these in a separate file."""
         if not records or not (self.path / TIMES).is_file():
             return records
         found = [time for line in _lines(self.path / TIMES) if (time := _record(line)) is not None]
@@ -87,13 +89,13 @@ class Run:
 
 
 def list_runs(folder: Path | None) -> dict[str, Run]:
-    """Run directories in a folder, or the folder itself if it is one; the newest first."""
+    """Finds the run directories in a folder, or the folder itself if it is one; the newest first."""
     if folder is None:
         return {}
     paths = [folder] if (folder / LOG).is_file() else [path.parent for path in folder.glob(f"*/{LOG}")]
     runs = [Run(path.resolve().name, path) for path in paths if (path / LOG).is_file()]
     runs.sort(key=lambda run: -(run.path / LOG).stat().st_mtime)
-    return {run.name: run for run in runs[:MOST_RUNS]}
+    return {run.name: run for run in runs[:MAX_RUNS]}
 
 
 def _lines(log: Path) -> Iterator[bytes]:
@@ -103,7 +105,7 @@ def _lines(log: Path) -> Iterator[bytes]:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        # JSON has no NaN or infinity; what is not a number is null.
+        # JSON has no NaN or infinity: the page gets null.
         value = json.loads(line, parse_constant=lambda name: None)
     except (ValueError, RecursionError):
         return None
@@ -111,7 +113,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_locked(lock: Path) -> bool:
-    """Whether someone holds a lock on it, without taking one: that could get in the way of a run that starts."""
+    """Tells whether a process holds the lock, without taking it: that could stop a run that is just starting."""
     try:
         number = f":{lock.stat().st_ino}"
         held = Path("/proc/locks").read_text(encoding="ascii").splitlines()

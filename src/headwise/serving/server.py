@@ -1,7 +1,7 @@
-"""The process: listening, connections that dawdle, and the end.
+"""The server process: its socket, limits on slow connections, and the shutdown.
 
-On SIGTERM or Ctrl-C nothing new is accepted, what was accepted is finished within a grace time, and the rest is refused
-with a 503. A second signal ends the process at once.
+On SIGTERM or Ctrl-C no new requests are accepted, accepted ones are finished within a grace time, and the rest is
+answered with a 503. A second signal ends the process at once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from headwise.errors import UsageError
 from headwise.serving.app import Service
 from headwise.serving.limits import MAX_HEADERS
 
-LINGER = 0.5  # seconds in which connections that are kept alive learn that the server is going
-IDLE = 30  # seconds for which a connection without requests is kept
+LINGER = 0.5  # seconds in which kept-alive connections can learn that the server shuts down
+IDLE = 30  # seconds after which a connection without requests is closed
 log = logging.getLogger("headwise.server")
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that must send the head of its request within a time and a size, as one of not too many."""
+    """Limits the number of connections, and the size and the time of arrival of a request's headers."""
 
     limits: Any  # set by `run`, for all connections
 
@@ -55,7 +55,7 @@ class Connection(HttpToolsProtocol):
         self._head += len(data)
         super().data_received(data)
         if self._head > MAX_HEADERS and not self.transport.is_closing():
-            self.send_400_response("The head of the request is too large.")
+            self.send_400_response("The headers of the request are too large.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -86,7 +86,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn with an end of its own."""
+    """Is uvicorn with a shutdown of its own."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -94,7 +94,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal that was obeyed is not raised again: the exit code of an orderly end is 0."""
+        """Does not raise the signal again after the shutdown, unlike uvicorn, so that the exit code is 0."""
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -108,7 +108,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish or refuse what was accepted, then let go of the connections."""
+        """Finishes accepted requests or ends them with a 503, then closes the connections."""
         guard, grace = self.service.guard, self.service.limits.grace
         began = time.monotonic()
         guard.draining = True
@@ -123,10 +123,10 @@ class Server(uvicorn.Server):
                 break
             await asyncio.sleep(0.02)
         unfinished = guard.in_flight
-        self.service.refuse_all()
+        self.service.close_queues()
         if unfinished:
-            log.info("the grace time is over: refused %d requests", unfinished)
-            for _ in range(50):  # a second to tell them
+            log.info("the grace time is over: %d requests are ended with a 503", unfinished)
+            for _ in range(50):  # one second for these answers to be sent
                 if not guard.in_flight:
                     break
                 await asyncio.sleep(0.02)
@@ -134,10 +134,10 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or one line about why not."""
+    """Opens a listening socket; raises a UsageError with the reason where that is not possible."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # The protocol is named because asyncio sends without delay (TCP_NODELAY) only where it is: 40 ms a request.
+        # asyncio sets TCP_NODELAY only where the protocol is named; without it, requests take 40 ms longer.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
@@ -150,7 +150,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(service: Service, listening: socket.socket) -> None:
     """Serves until a signal ends it."""
-    # Threads of engines hold Python's lock for moments only; the loop should not wait its turn for longer than one.
+    # The event loop gets Python's global lock back sooner while the engines' threads run.
     sys.setswitchinterval(0.001)
     connection = type("LimitedConnection", (Connection,), {"limits": service.limits})
     config = uvicorn.Config(

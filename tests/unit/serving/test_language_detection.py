@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from headwise.serving.languages import by_script
+from headwise.serving.language_detection import detect_by_script
 
 
 def test_scripts_tell_languages_apart() -> None:
-    assert by_script("一只狗", ["en", "zh"])[0] == ("zh", 100.0)
-    assert by_script("a dog", ["en", "zh"])[0] == ("en", 100.0)
-    assert by_script("собака a", ["en", "ru"])[0][0] == "ru"
+    assert detect_by_script("一只狗", ["en", "zh"])[0] == ("zh", 100.0)
+    assert detect_by_script("a dog", ["en", "zh"])[0] == ("en", 100.0)
+    assert detect_by_script("собака a", ["en", "ru"])[0][0] == "ru"
 
 
 def test_nothing_is_guessed_between_languages_of_one_script() -> None:
-    assert by_script("a dog", ["en", "de"]) == []
-    assert by_script("a dog", ["en", "xx"]) == []
+    assert detect_by_script("a dog", ["en", "de"]) == []
+    assert detect_by_script("a dog", ["en", "xx"]) == []
 
 
 def test_the_only_language_needs_no_telling() -> None:
-    assert by_script("a dog", ["en"]) == [("en", 100.0)]
-    assert by_script("123", ["xx"]) == [("xx", 0.0)]
+    assert detect_by_script("a dog", ["en"]) == [("en", 100.0)]
+    assert detect_by_script("123", ["xx"]) == [("xx", 0.0)]

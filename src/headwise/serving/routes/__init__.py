@@ -1,7 +1,7 @@
 """The routes of the server: one file per task, named like the task; others serve every model or the server itself.
 
-A file here has a `router` and the `bodies` that its handlers read. The file of a task also has `open_model`, which gives
-an opened model of that task its queues.
+A file here has a `router` and the `bodies` that its handlers read. The file of a task also has `open_model`, which
+gives an opened model of that task its queues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwise.serving.limits import Limits
     from headwise.serving.served_models import ServedModel
 
-    MakeQueue = Callable[[str, int], BatchQueue]  # from its name in the metrics and its number of threads
+MakeQueue = Callable[[str, int], "BatchQueue"]  # from its name in the metrics and its number of threads
 
 _registered: dict[str, TaskRoutes] = {}
 

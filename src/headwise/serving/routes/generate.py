@@ -1,24 +1,89 @@
-"""Writing on from a prompt: at once, or as it is written."""
+"""Routes for language models: text that continues a prompt, at once or as a stream."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from headwise.serving.app_state import State
-from headwise.serving.errors import refusal
-from headwise.serving.requests import PROBLEMS, body_schema, event, read, unless_gone
-from headwise.serving.schemas import GenerateAnswer, GenerateQuestion
-from headwise.serving.served_models import GenerationModel
-from headwise.serving.streaming import Piece, pieces
+from headwise.serving.app_state import AppState
+from headwise.serving.errors import RequestError, as_request_error
+from headwise.serving.limits import Limits
+from headwise.serving.model_index import ModelIndex, listed
+from headwise.serving.requests import ERROR_RESPONSES, body_schema, event, read_body, unless_client_leaves
+from headwise.serving.routes import MakeQueue
+from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
+from headwise.serving.schemas import Name, RequestBody, Seed, Text, Whole
+from headwise.tasks.generate import TASK, ServedGenerator
+
+MAX_TOKENS = 2_048  # per sample
+MAX_SAMPLES = 8
+MAX_GENERATED = 4 * MAX_TOKENS  # all samples of a request together
+MAX_STOPS = 4
+MAX_STOP = 100  # characters of a stop string
+STREAM = "text/event-stream"
+
+Stop = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STOP)]
 
 router = APIRouter(default_response_class=Response)
-STREAM = "text/event-stream"
+
+
+def open_model(served: ServedGenerator, make_queue: MakeQueue, limits: Limits) -> GenerationModel:
+    """Gives a language model as many threads as texts may be generated at the same time."""
+    return GenerationModel(served, make_queue("write", limits.slots), make_queue("look", 1))
+
+
+class GenerateBody(RequestBody):
+    prompt: Text = ""
+    model: Name | None = None
+    max_tokens: Whole = Field(200, ge=1, le=MAX_TOKENS)
+    temperature: float = Field(1.0, ge=0, le=100, allow_inf_nan=False, description="0 takes the likeliest token.")
+    top_k: Whole = Field(0, ge=0, le=10**9, description="Choose among the k likeliest tokens; 0 is all.")
+    top_p: float = Field(1.0, gt=0, le=1, allow_inf_nan=False)
+    min_p: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
+    repetition_penalty: float = Field(1.0, ge=0.01, le=100, allow_inf_nan=False)
+    stop: list[Stop] = Field([], max_length=MAX_STOPS)
+    seed: Seed | None = Field(None, description="The same seed gives the same text; a random one by default.")
+    samples: Whole = Field(1, ge=1, le=MAX_SAMPLES)
+    stream: bool = Field(False, description="Server-sent events, one sample only.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> GenerateBody:
+        if self.stream and self.samples > 1:
+            raise ValueError("a stream has one sample; set samples to 1")
+        if self.samples * self.max_tokens > MAX_GENERATED:
+            raise ValueError(f"samples × max_tokens may be at most {MAX_GENERATED:,}")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """Makes the arguments of Writer.write; draws a seed where none is given."""
+        names = ("samples", "max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "stop")
+        seed = secrets.randbelow(2**31) if self.seed is None else self.seed
+        return {**{name: getattr(self, name) for name in names}, "seed": seed}
+
+
+bodies = (GenerateBody,)
+
+
+class Sample(BaseModel):
+    text: str
+    tokens: int
+    stopped: Literal["length", "stop"]
+
+
+class GenerateAnswer(BaseModel):
+    model: str
+    samples: list[Sample]
+
+
+def generators(index: ModelIndex) -> dict[str, GenerationModel]:
+    """Finds the language models of a server."""
+    return {model.facts.name: cast(GenerationModel, model) for model in index.of_task(TASK.name)}
 
 
 @router.post(
@@ -29,70 +94,76 @@ STREAM = "text/event-stream"
             "content": {STREAM: {"schema": {}}},
             "description": "The texts; with stream, events: {text} …, then {done, stopped}, or {error}.",
         },
-        **PROBLEMS,
+        **ERROR_RESPONSES,
     },
-    openapi_extra=body_schema(GenerateQuestion),
+    openapi_extra=body_schema(GenerateBody),
 )
 async def generate(request: Request) -> Response:
-    """Let a language model write on."""
-    state = State.of(request)
-    question = await read(request, GenerateQuestion)
-    model = state.shelf.generator(question.model)
-    options = options_of(question)
-    if question.stream:
-        stream = started(request, state, model, pieces(model, question.prompt, options))
-        return StreamingResponse(_events(await stream), media_type=STREAM)
-    with state.rejections(model.facts.name):
-        written = await unless_gone(request, model.write(question.prompt, options), state.limits.timeout)
-    state.metrics.tokens.labels(model.facts.name).inc(sum(len(writing.ids) for writing in written))
+    """Lets a language model continue a prompt."""
+    state = AppState.of(request)
+    body = await read_body(request, GenerateBody)
+    model = _choose(state.index, body.model)
+    if body.stream:
+        stream = await started(request, state, model, stream_text(model, body.prompt, body.options()))
+        return StreamingResponse(_events(stream), media_type=STREAM)
+    with state.count_rejections(model.facts.name):
+        work = model.generate(body.prompt, body.options())
+        written = await unless_client_leaves(request, work, state.limits.timeout)
+    state.metrics.tokens.labels(model.facts.name).inc(sum(len(one.ids) for one in written))
     samples = [
         {"text": one.text, "tokens": len(one.ids), "stopped": "stop" if one.stopped else "length"} for one in written
     ]
     return JSONResponse({"model": model.facts.name, "samples": samples})
 
 
-def options_of(question: GenerateQuestion) -> dict[str, Any]:
-    """Arguments of Generator.write."""
-    names = ("samples", "max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "stop")
-    seed = secrets.randbelow(2**31) if question.seed is None else question.seed
-    return {**{name: getattr(question, name) for name in names}, "seed": seed}
+def _choose(index: ModelIndex, name: str | None) -> GenerationModel:
+    """Finds a language model by name; without a name it is the first."""
+    found = generators(index)
+    if name is None:
+        if not found:
+            raise RequestError(400, "this server has no language model")
+        return next(iter(found.values()))
+    model = index.by_name(name)
+    if model.facts.name not in found:
+        raise RequestError(400, f"this model does not generate text; those that do are {listed(found)}")
+    return found[name]
 
 
 async def started(
-    request: Request, state: State, model: GenerationModel, stream: AsyncIterator[Piece]
-) -> AsyncIterator[Piece]:
-    """The stream once its first piece is there: what goes wrong before has a status of its own."""
+    request: Request, state: AppState, model: GenerationModel, stream: AsyncIterator[TextChunk]
+) -> AsyncIterator[TextChunk]:
+    """Waits for the first chunk, so that an error before it is answered with its own status."""
     deadline = asyncio.get_running_loop().time() + state.limits.timeout
     tokens = state.metrics.tokens.labels(model.facts.name)
-    with state.rejections(model.facts.name):
-        first = await unless_gone(request, _next(stream), state.limits.timeout)
+    with state.count_rejections(model.facts.name):
+        first = await unless_client_leaves(request, _next(stream), state.limits.timeout)
 
-    async def rest() -> AsyncIterator[Piece]:
+    async def rest() -> AsyncIterator[TextChunk]:
         try:
             yield first
             async with asyncio.timeout_at(deadline):
-                async for piece in stream:
-                    if piece.stopped:
-                        tokens.inc(piece.tokens)
-                    yield piece
+                async for chunk in stream:
+                    if chunk.stopped:
+                        tokens.inc(chunk.tokens)
+                    yield chunk
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
 
     return rest()
 
 
-async def _next(stream: AsyncIterator[Piece]) -> Piece:
+async def _next(stream: AsyncIterator[TextChunk]) -> TextChunk:
     return await anext(stream)
 
 
-async def _events(stream: AsyncIterator[Piece]) -> AsyncIterator[bytes]:
+async def _events(stream: AsyncIterator[TextChunk]) -> AsyncIterator[bytes]:
     try:
-        async for piece in stream:
-            if piece.text:
-                yield event({"text": piece.text})
-            if piece.stopped:
-                yield event({"done": True, "stopped": piece.stopped})
+        async for chunk in stream:
+            if chunk.text:
+                yield event({"text": chunk.text})
+            if chunk.stopped:
+                yield event({"done": True, "stopped": chunk.stopped})
     except Exception as error:
-        yield event({"error": refusal(error).problem})
+        yield event({"error": as_request_error(error).message})
     finally:
         await stream.aclose()  # type: ignore[attr-defined]

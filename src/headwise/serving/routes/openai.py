@@ -1,4 +1,4 @@
-"""What OpenAI's clients ask of a language model: /v1/models and /v1/completions."""
+"""Routes for OpenAI's clients, which talk to language models: /v1/models and /v1/completions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from headwise.serving import limits
-from headwise.serving.app_state import State
-from headwise.serving.errors import Refusal, refusal
-from headwise.serving.generation_routes import STREAM, options_of, started
-from headwise.serving.requests import PROBLEMS, body_schema, event, read, unless_gone
-from headwise.serving.schemas import GenerateQuestion, Name, Seed, Stop, Text, Whole
-from headwise.serving.served_models import GenerationModel
-from headwise.serving.streaming import Piece, pieces
+from headwise.serving.app_state import AppState
+from headwise.serving.errors import RequestError, as_request_error
+from headwise.serving.limits import MAX_TEXT
+from headwise.serving.model_index import listed
+from headwise.serving.requests import ERROR_RESPONSES, body_schema, event, read_body, unless_client_leaves
+from headwise.serving.routes.generate import (
+    MAX_GENERATED,
+    MAX_SAMPLES,
+    MAX_STOPS,
+    MAX_TOKENS,
+    STREAM,
+    GenerateBody,
+    Stop,
+    generators,
+    started,
+)
+from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
+from headwise.serving.schemas import Name, Seed, Text, Whole
 
+MAX_PROMPTS = 8  # per request
 router = APIRouter(prefix="/v1", default_response_class=Response)
 NOT_SUPPORTED = ("best_of", "frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "suffix")
 
@@ -31,12 +42,12 @@ class OpenAIError(BaseModel):
     code: str | None
 
 
-class OpenAIProblem(BaseModel):
+class OpenAIErrorAnswer(BaseModel):
     error: OpenAIError | str
 
 
-V1_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {**problem, "model": OpenAIProblem} for status, problem in PROBLEMS.items()
+V1_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {**described, "model": OpenAIErrorAnswer} for status, described in ERROR_RESPONSES.items()
 }
 
 
@@ -45,18 +56,18 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class CompletionQuestion(BaseModel):
-    """Fields that would change the answer and are not supported must have the value that changes nothing."""
+class CompletionBody(BaseModel):
+    """Accepts OpenAI's fields; one that is not supported must have the value that changes nothing."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
     model: Name
-    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=limits.MAX_PROMPTS)] = ""
-    max_tokens: Annotated[Whole, Field(ge=1, le=limits.MAX_TOKENS)] | None = 16
+    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_PROMPTS)] = ""
+    max_tokens: Annotated[Whole, Field(ge=1, le=MAX_TOKENS)] | None = 16
     temperature: float | None = Field(1.0, ge=0, le=2, allow_inf_nan=False)
     top_p: float | None = Field(1.0, gt=0, le=1, allow_inf_nan=False)
-    n: Annotated[Whole, Field(ge=1, le=limits.MAX_SAMPLES)] | None = 1
-    stop: Stop | Annotated[list[Stop], Field(max_length=limits.MAX_STOPS)] | None = None
+    n: Annotated[Whole, Field(ge=1, le=MAX_SAMPLES)] | None = 1
+    stop: Stop | Annotated[list[Stop], Field(max_length=MAX_STOPS)] | None = None
     seed: Seed | None = None
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -81,11 +92,11 @@ class CompletionQuestion(BaseModel):
         return values
 
     @model_validator(mode="after")
-    def _bounded(self) -> CompletionQuestion:
-        if len(self.prompts) * (self.n or 1) * self.generation.max_tokens > limits.MAX_WRITTEN:
-            raise ValueError(f"prompts × n × max_tokens may be {limits.MAX_WRITTEN:,}")
-        if sum(map(len, self.prompts)) > limits.MAX_TEXT:
-            raise ValueError(f"all prompts together may have {limits.MAX_TEXT:,} characters")
+    def _bounded(self) -> CompletionBody:
+        if len(self.prompts) * (self.n or 1) * self.generation.max_tokens > MAX_GENERATED:
+            raise ValueError(f"prompts × n × max_tokens may be at most {MAX_GENERATED:,}")
+        if sum(map(len, self.prompts)) > MAX_TEXT:
+            raise ValueError(f"all prompts together may have {MAX_TEXT:,} characters")
         return self
 
     @property
@@ -93,15 +104,18 @@ class CompletionQuestion(BaseModel):
         return [self.prompt] if isinstance(self.prompt, str) else self.prompt
 
     @property
-    def generation(self) -> GenerateQuestion:
-        """The same as a question of our own; null is a default."""
+    def generation(self) -> GenerateBody:
+        """The same in the fields of /generate; null stands for a default."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         given = {"temperature": self.temperature, "top_p": self.top_p, "samples": self.n, "seed": self.seed}
-        return GenerateQuestion(
+        return GenerateBody(
             max_tokens=self.max_tokens or 16,
             stop=stop,
             **{name: value for name, value in given.items() if value is not None},
         )
+
+
+bodies = (CompletionBody,)
 
 
 class Choice(BaseModel):
@@ -138,18 +152,19 @@ class ModelList(BaseModel):
     data: list[ListedModel]
 
 
-@router.get("/models", responses={200: {"model": ModelList}, 401: V1_PROBLEMS[401], 403: V1_PROBLEMS[403]})
+@router.get("/models", responses={200: {"model": ModelList}, 401: V1_ERRORS[401], 403: V1_ERRORS[403]})
 async def models(request: Request) -> JSONResponse:
-    """The language models."""
-    data = [ListedModel(id=name, created=0, owned_by="headwise") for name in State.of(request).shelf.writers]
+    """Lists the language models."""
+    names = generators(AppState.of(request).index)
+    data = [ListedModel(id=name, created=0, owned_by="headwise") for name in names]
     return JSONResponse(ModelList(data=data).model_dump())
 
 
-@router.get("/models/{model}", responses={200: {"model": ListedModel}, **V1_PROBLEMS})
+@router.get("/models/{model}", responses={200: {"model": ListedModel}, **V1_ERRORS})
 async def model_by_name(request: Request, model: str) -> JSONResponse:
-    """One of them."""
-    if model not in State.of(request).shelf.writers:
-        raise Refusal(404, "there is no such language model")
+    """Tells whether there is a language model of this name."""
+    if model not in generators(AppState.of(request).index):
+        raise RequestError(404, "there is no such language model; ask /v1/models for the list")
     return JSONResponse(ListedModel(id=model, created=0, owned_by="headwise").model_dump())
 
 
@@ -157,29 +172,30 @@ async def model_by_name(request: Request, model: str) -> JSONResponse:
     "/completions",
     responses={
         200: {"model": Completion, "content": {STREAM: {"schema": {}}}},
-        **V1_PROBLEMS,
+        **V1_ERRORS,
     },
-    openapi_extra=body_schema(CompletionQuestion),
+    openapi_extra=body_schema(CompletionBody),
 )
 async def completions(request: Request) -> Response:
-    """Let a language model write on, in OpenAI's terms."""
-    state = State.of(request)
-    question = await read(request, CompletionQuestion)
-    if question.model not in state.shelf.writers:
-        raise Refusal(404, f"there is no such language model; there are {', '.join(state.shelf.writers) or 'none'}")
-    model = state.shelf.generator(question.model)
-    writing = _Completions(model, question)
-    stream = await started(request, state, model, writing.pieces())
-    if question.stream:
-        return StreamingResponse(writing.events(stream), media_type=STREAM)
-    return JSONResponse(await unless_gone(request, writing.whole(stream), state.limits.timeout))
+    """Lets a language model continue prompts, with OpenAI's fields."""
+    state = AppState.of(request)
+    body = await read_body(request, CompletionBody)
+    found = generators(state.index)
+    if body.model not in found:
+        raise RequestError(404, f"there is no such language model; there are {listed(found)}")
+    model = found[body.model]
+    completion = _Completions(model, body)
+    stream = await started(request, state, model, completion.chunks())
+    if body.stream:
+        return StreamingResponse(completion.events(stream), media_type=STREAM)
+    return JSONResponse(await unless_client_leaves(request, completion.whole(stream), state.limits.timeout))
 
 
 class _Completions:
-    """Prompts one after the other, `n` samples of each at once; choices are numbered through."""
+    """Completes prompts one after the other, `n` samples of each at once; choices are numbered over all prompts."""
 
-    def __init__(self, model: GenerationModel, question: CompletionQuestion) -> None:
-        self.model, self.question = model, question
+    def __init__(self, model: GenerationModel, body: CompletionBody) -> None:
+        self.model, self.body = model, body
         self.head = {
             "id": f"cmpl-{secrets.token_hex(12)}",
             "object": "text_completion",
@@ -188,45 +204,45 @@ class _Completions:
         }
         self.tokens = 0
 
-    async def pieces(self) -> AsyncIterator[Piece]:
-        options = options_of(self.question.generation)
-        for number, prompt in enumerate(self.question.prompts):
+    async def chunks(self) -> AsyncIterator[TextChunk]:
+        options = self.body.generation.options()
+        for number, prompt in enumerate(self.body.prompts):
             first = number * options["samples"]
-            if self.question.echo and prompt:
+            if self.body.echo and prompt:
                 for sample in range(options["samples"]):
-                    yield Piece(first + sample, prompt)
-            stream = pieces(self.model, prompt, options)
+                    yield TextChunk(first + sample, prompt)
+            stream = stream_text(self.model, prompt, options)
             try:
-                async for piece in stream:
-                    self.tokens += piece.tokens if piece.stopped else 0
-                    yield Piece(first + piece.sample, piece.text, piece.stopped, piece.tokens)
+                async for chunk in stream:
+                    self.tokens += chunk.tokens if chunk.stopped else 0
+                    yield TextChunk(first + chunk.sample, chunk.text, chunk.stopped, chunk.tokens)
             finally:
                 await stream.aclose()  # type: ignore[attr-defined]
 
-    async def whole(self, stream: AsyncIterator[Piece]) -> dict[str, Any]:
+    async def whole(self, stream: AsyncIterator[TextChunk]) -> dict[str, Any]:
         choices: dict[int, dict[str, Any]] = {}
-        async for piece in stream:
-            choice = choices.setdefault(piece.sample, _choice(piece.sample))
-            choice["text"] += piece.text
-            choice["finish_reason"] = piece.stopped
+        async for chunk in stream:
+            choice = choices.setdefault(chunk.sample, _choice(chunk.sample))
+            choice["text"] += chunk.text
+            choice["finish_reason"] = chunk.stopped
         return {**self.head, "choices": [choices[number] for number in sorted(choices)], "usage": self.usage()}
 
-    async def events(self, stream: AsyncIterator[Piece]) -> AsyncIterator[bytes]:
-        with_usage = self.question.stream_options is not None and self.question.stream_options.include_usage
+    async def events(self, stream: AsyncIterator[TextChunk]) -> AsyncIterator[bytes]:
+        with_usage = self.body.stream_options is not None and self.body.stream_options.include_usage
         try:
-            async for piece in stream:
-                choice = {**_choice(piece.sample), "text": piece.text, "finish_reason": piece.stopped}
+            async for chunk in stream:
+                choice = {**_choice(chunk.sample), "text": chunk.text, "finish_reason": chunk.stopped}
                 yield event({**self.head, "choices": [choice]})
             if with_usage:
                 yield event({**self.head, "choices": [], "usage": self.usage()})
             yield b"data: [DONE]\n\n"
         except Exception as error:
-            yield event({"error": {"message": refusal(error).problem, "type": "server_error", "code": None}})
+            yield event({"error": {"message": as_request_error(error).message, "type": "server_error", "code": None}})
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
 
     def usage(self) -> dict[str, int]:
-        read = sum(self.model.served.count(prompt) for prompt in self.question.prompts)
+        read = sum(self.model.served.count(prompt) for prompt in self.body.prompts)
         return {"prompt_tokens": read, "completion_tokens": self.tokens, "total_tokens": read + self.tokens}
 
 

@@ -1,4 +1,4 @@
-"""The server about itself: its models, its health, its figures; training runs; the page."""
+"""Routes about the server itself: its models, health and metrics; training runs; the page."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, Response
+from pydantic import BaseModel
 
 from headwise.look.page import allowed_hashes
-from headwise.serving.app_state import State
-from headwise.serving.errors import Refusal
-from headwise.serving.requests import PROBLEMS
+from headwise.serving.app_state import AppState
+from headwise.serving.errors import RequestError
+from headwise.serving.requests import ERROR_RESPONSES
 from headwise.serving.runs import list_runs
-from headwise.serving.schemas import HealthAnswer, ModelsAnswer, Problem, RunAnswer, RunsAnswer
+from headwise.serving.schemas import ErrorAnswer, HealthAnswer, ModelsAnswer, RunAnswer, RunsAnswer
+
+INDEX = Path(__file__).parents[1] / "page" / "index.html"
+KEYED: dict[int | str, dict[str, Any]] = {status: ERROR_RESPONSES[status] for status in (401, 403)}
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 router = APIRouter(default_response_class=Response)
-PAGE = Path(__file__).parent / "page"
-KEYED: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (401, 403)}
-METRICS = "text/plain; version=0.0.4; charset=utf-8"
+bodies: tuple[type[BaseModel], ...] = ()
+# The page can be loaded without a key, so that it can ask for one; health checks have none.
+open_paths = ("/", "/favicon.ico", "/health/live", "/health/ready")
 
 
 @router.get("/", include_in_schema=False)
@@ -32,51 +37,56 @@ async def index() -> FileResponse:
         "img-src 'self' data:; font-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )
-    return FileResponse(PAGE / "index.html", headers={"Content-Security-Policy": policy})
+    return FileResponse(INDEX, headers={"Content-Security-Policy": policy})
 
 
 @router.get("/models", responses={200: {"model": ModelsAnswer}, **KEYED})
 async def models(request: Request) -> JSONResponse:
-    """The models, and what each is."""
-    return JSONResponse({"models": [asdict(model.facts) for model in State.of(request).shelf.models.values()]})
+    """Lists the models with their task, languages and size."""
+    return JSONResponse({"models": [asdict(model.facts) for model in AppState.of(request).index.models.values()]})
 
 
-@router.get("/health/live", responses={200: {"model": HealthAnswer}, 403: PROBLEMS[403]})
+@router.get("/health/live", responses={200: {"model": HealthAnswer}, 403: ERROR_RESPONSES[403]})
 async def live() -> JSONResponse:
-    """The server answers."""
+    """Tells that the server answers."""
     return JSONResponse({"status": "ok"})
 
 
-@router.get("/health/ready", responses={200: {"model": HealthAnswer}, 403: PROBLEMS[403], 503: {"model": HealthAnswer}})
+@router.get(
+    "/health/ready", responses={200: {"model": HealthAnswer}, 403: ERROR_RESPONSES[403], 503: {"model": HealthAnswer}}
+)
 async def ready(request: Request) -> JSONResponse:
-    """Every model has just decoded something. 503 where one is stuck or fails, within 2 seconds."""
-    found = list(State.of(request).shelf.models.values())
-    troubles = await asyncio.gather(*(model.trouble() for model in found))
-    states = {model.facts.name: trouble or "ready" for model, trouble in zip(found, troubles, strict=True)}
-    fine = not any(troubles) and not request.app.state.guard.draining
+    """Lets every model decode something. Answers 503 within 2 seconds if one is stuck or fails."""
+    found = list(AppState.of(request).index.models.values())
+    problems = await asyncio.gather(*(model.problem() for model in found))
+    states = {model.facts.name: problem or "ready" for model, problem in zip(found, problems, strict=True)}
+    fine = not any(problems) and not request.app.state.guard.draining
     return JSONResponse({"status": "ready" if fine else "not ready", "models": states}, 200 if fine else 503)
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **KEYED})
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus."""
-    return Response(State.of(request).metrics.text(), headers={"Content-Type": METRICS})
+    """Gives the metrics in the format of Prometheus."""
+    return Response(AppState.of(request).metrics.text(), headers={"Content-Type": METRICS})
 
 
 @router.get("/runs", responses={200: {"model": RunsAnswer}, **KEYED})
 async def runs(request: Request) -> JSONResponse:
-    """The training runs in the folder that was given with --runs, the newest first."""
-    folder = State.of(request).runs
+    """Lists the training runs in the folder given with --runs, the newest first."""
+    folder = AppState.of(request).runs
     return JSONResponse({"runs": await asyncio.to_thread(lambda: [r.summary() for r in list_runs(folder).values()])})
 
 
-@router.get("/runs/{name}", responses={200: {"model": RunAnswer}, 400: PROBLEMS[400], 404: {"model": Problem}, **KEYED})
+@router.get(
+    "/runs/{name}",
+    responses={200: {"model": RunAnswer}, 400: ERROR_RESPONSES[400], 404: {"model": ErrorAnswer}, **KEYED},
+)
 async def run(request: Request, name: str, after: Annotated[int, Query(ge=0, le=10**9)] = 0) -> JSONResponse:
-    """A run's recipe, and its log from line `after` on; `next` is where to go on."""
-    folder = State.of(request).runs
+    """Gives a run's recipe, and its log from line `after` on; `next` is the value of `after` for the next request."""
+    folder = AppState.of(request).runs
     found = (await asyncio.to_thread(list_runs, folder)).get(name)
     if found is None:
-        raise Refusal(404, "there is no such run")
+        raise RequestError(404, "there is no such run; ask /runs for the list")
     records, following = await asyncio.to_thread(found.records, after)
     answer = {
         "name": name, "state": found.state, "recipe": found.recipe(), "records": records, "next": following,

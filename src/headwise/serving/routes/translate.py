@@ -1,90 +1,203 @@
-"""Translating: this server's own questions, which LibreTranslate's clients ask too."""
+"""Routes for translation. LibreTranslate's clients work unchanged."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from headwise import __version__
+from headwise.config.threads import decoding_cores
 from headwise.decoding.translator import Translation
-from headwise.look.page import allowed_hashes
-from headwise.serving import limits
-from headwise.serving.app_state import State
-from headwise.serving.errors import Refusal
-from headwise.serving.model_index import Shelf
-from headwise.serving.requests import PROBLEMS, body_schema, check_key, read, unless_gone
-from headwise.serving.schemas import (
-    Detected,
-    DetectForm,
-    DetectQuestion,
-    LanguageFacts,
-    LookQuestion,
-    TranslateAnswer,
-    TranslateForm,
-    TranslateQuestion,
-)
-from headwise.serving.served_models import Answer, Wanted
+from headwise.serving.app_state import AppState
+from headwise.serving.errors import RequestError
+from headwise.serving.limits import MAX_TEXT, Limits
+from headwise.serving.requests import ERROR_RESPONSES, body_schema, check_key, read_body, unless_client_leaves
+from headwise.serving.routes import MakeQueue
+from headwise.serving.routes.translation_model import TranslatedText, TranslateOptions, TranslationModel, Translators
+from headwise.serving.schemas import Name, RequestBody, Text, Whole
+from headwise.tasks.translate import ServedTranslator
 from headwise.text.languages import name_of
 
+MAX_TEXTS = 100  # per request
+MAX_BEAM = 10
+MAX_ALTERNATIVES = 9
+MAX_TERMS = 100  # per glossary
+MAX_TERM = 100  # characters
+
+Language = Annotated[str, StringConstraints(min_length=1, max_length=20)]
+Term = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TERM)]
+
 router = APIRouter(default_response_class=Response)
+# LibreTranslate's clients may send the key in the body, where the handlers look for it. The other two tell a client
+# that it needs a key.
+open_paths = ("/translate", "/detect", "/languages", "/frontend/settings")
+
+
+def open_model(served: ServedTranslator, make_queue: MakeQueue, limits: Limits) -> TranslationModel:
+    """Gives the fast engine one thread per core, and torch a single one."""
+    if served.only_torch:
+        queue = make_queue("translate", 1)
+        return TranslationModel(served, queue, queue)
+    return TranslationModel(served, make_queue("translate", decoding_cores()), make_queue("exact", 1))
+
+
+# ---- bodies
+
+
+class TranslateBody(RequestBody):
+    q: Text | Annotated[list[Text], Field(max_length=MAX_TEXTS)] = Field(
+        description=f"Text, or texts; together at most {MAX_TEXT:,} characters."
+    )
+    source: Language = Field("auto", description="Language code, or auto to detect it by the script of the text.")
+    target: Language
+    format: Literal["text"] = Field("text", description="Other formats are not supported.")
+    alternatives: Whole = Field(0, ge=0, le=MAX_ALTERNATIVES, description="Further translations of each text.")
+    api_key: str | None = Field(None, max_length=1000)
+    secret: str | None = Field(None, max_length=1000, description="Sent by some clients; not used.")
+    model: Name | None = Field(None, description="Model by name, where several translate this pair.")
+    beam: Annotated[Whole, Field(ge=1, le=MAX_BEAM)] | None = Field(
+        None, description="Beam size; the model's own by default."
+    )
+    glossary: Annotated[dict[Term, Term], Field(max_length=MAX_TERMS)] | None = Field(
+        None, description="Source terms and the target terms that must be used for them."
+    )
+    protect: bool = Field(False, description="Keep placeholders, tags, addresses and numbers as they are.")
+    details: bool = Field(False, description="Return score, confidence and tokens of each translation.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> TranslateBody:
+        if not isinstance(self.q, str) and sum(map(len, self.q)) > MAX_TEXT:
+            raise ValueError(f"all texts together may have {MAX_TEXT:,} characters")
+        if self.beam is not None and self.beam <= self.alternatives:
+            raise ValueError(f"{self.alternatives} alternatives need a beam of at least {self.alternatives + 1}")
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.q] if isinstance(self.q, str) else self.q
+
+    @property
+    def options(self) -> TranslateOptions:
+        glossary = tuple(sorted((self.glossary or {}).items()))
+        return TranslateOptions(self.beam, self.alternatives, glossary, self.protect, self.details)
+
+
+class TranslateForm(RequestBody):
+    """The fields that an HTML form, or a client that sends one, may have."""
+
+    q: Text
+    source: Language = "auto"
+    target: Language
+    format: Literal["text"] = "text"
+    alternatives: int = Field(0, ge=0, le=MAX_ALTERNATIVES)
+    api_key: str = Field("", max_length=1000)
+    secret: str = Field("", max_length=1000)
+
+
+class DetectBody(RequestBody):
+    q: Text
+    api_key: str | None = Field(None, max_length=1000)
+
+
+class DetectForm(RequestBody):
+    q: Text
+    api_key: str = Field("", max_length=1000)
+
+
+bodies = (TranslateBody, TranslateForm, DetectBody, DetectForm)
+
+
+class TokenProbability(BaseModel):
+    text: str
+    probability: float
+
+
+class TranslationDetails(BaseModel):
+    score: float
+    confidence: float
+    stopped: Literal["eos", "length", "loop"]
+    model: str
+    sentences: int
+    tokens: list[TokenProbability]
+
+
+class Detected(BaseModel):
+    confidence: float
+    language: str
+
+
+class TranslateAnswer(BaseModel):
+    translatedText: str | list[str]  # noqa: N815 (LibreTranslate's name)
+    alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
+    details: list[TranslationDetails] | None = None
+
+
+class LanguageFacts(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+# ---- routes
 
 
 @router.post(
     "/translate",
-    responses={200: {"model": TranslateAnswer}, **PROBLEMS},
-    openapi_extra=body_schema(TranslateQuestion, TranslateForm),
+    responses={200: {"model": TranslateAnswer}, **ERROR_RESPONSES},
+    openapi_extra=body_schema(TranslateBody, TranslateForm),
 )
 async def translate(request: Request) -> JSONResponse:
-    """Translate a text or several. LibreTranslate's clients work unchanged; JSON or a form."""
-    state = State.of(request)
-    question = await read(request, TranslateQuestion, TranslateForm)
-    check_key(request, state.doors, question.api_key)
-    texts = [question.q] if isinstance(question.q, str) else question.q
-    source, detected = _source(state.shelf, question, texts)
-    model = state.shelf.translator(source, question.target, question.model)
-    glossary = tuple(sorted((question.glossary or {}).items()))
-    wanted = Wanted(question.beam, question.alternatives, glossary, question.protect, question.details)
-    with state.rejections(model.facts.name):
-        answers = await unless_gone(request, model.translate(texts, wanted), state.limits.timeout)
+    """Translates one text or several, given as JSON or as a form."""
+    state = AppState.of(request)
+    body = await read_body(request, TranslateBody, TranslateForm)
+    check_key(request, state.access, body.api_key)
+    translators = Translators(state.index)
+    source, detected = _source(translators, body)
+    model = translators.find(source, body.target, body.model)
+    with state.count_rejections(model.facts.name):
+        work = model.translate(body.texts, body.options)
+        answers = await unless_client_leaves(request, work, state.limits.timeout)
     state.metrics.tokens.labels(model.facts.name).inc(sum(len(answer.whole.ids) for answer in answers))
-    return JSONResponse(_told(question, answers, detected, model.facts.name))
+    return JSONResponse(_content(body, answers, detected, model.facts.name))
 
 
-def _source(shelf: Shelf, question: TranslateQuestion, texts: list[str]) -> tuple[str, list[Detected]]:
-    """The source language; with 'auto', one for all texts, and what is known of each."""
-    if question.source != "auto":
-        return question.source, []
-    if question.model is not None:
-        candidates = list(shelf.by_name(question.model).facts.languages[:1])
+def _source(translators: Translators, body: TranslateBody) -> tuple[str, list[dict[str, Any]]]:
+    """Finds the source language; if it is 'auto', one for all texts, and how much of each text is in its script."""
+    if body.source != "auto":
+        return body.source, []
+    if body.model is not None:
+        candidates = list(translators.index.by_name(body.model).facts.languages[:1])
     else:
-        candidates = shelf.sources(question.target)
+        candidates = translators.sources(body.target)
     if not candidates:
-        raise Refusal(400, "no model translates to that language; ask /languages for those that there are")
-    language = shelf.detect("\n".join(texts), candidates)[0].language
-    shares = [{one.language: one for one in shelf.detect(text, candidates)} for text in texts]
-    return language, [share[language] for share in shares]
+        raise RequestError(400, "no model translates to that language; ask /languages for the list")
+    language = translators.detect("\n".join(body.texts), candidates)[0][0]
+    shares = [dict(translators.detect(text, candidates))[language] for text in body.texts]
+    return language, [{"confidence": share, "language": language} for share in shares]
 
 
-def _told(question: TranslateQuestion, answers: list[Answer], detected: list[Detected], model: str) -> dict[str, Any]:
-    one = isinstance(question.q, str)
+def _content(
+    body: TranslateBody, answers: list[TranslatedText], detected: list[dict[str, Any]], model: str
+) -> dict[str, Any]:
+    def one_or_all(values: list[Any]) -> Any:
+        return values[0] if isinstance(body.q, str) else values
 
-    def listed(values: list[Any]) -> Any:
-        return values[0] if one else values
-
-    told: dict[str, Any] = {"translatedText": listed([answer.whole.text for answer in answers])}
-    if question.alternatives:
-        told["alternatives"] = listed([[other.text for other in a.whole.alternatives] for a in answers])
-    if question.source == "auto":
-        told["detectedLanguage"] = listed([one.model_dump() for one in detected])
-    if question.details:
-        told["details"] = [_details(answer, model) for answer in answers]
-    return told
+    content: dict[str, Any] = {"translatedText": one_or_all([answer.whole.text for answer in answers])}
+    if body.alternatives:
+        content["alternatives"] = one_or_all([[other.text for other in a.whole.alternatives] for a in answers])
+    if body.source == "auto":
+        content["detectedLanguage"] = one_or_all(detected)
+    if body.details:
+        content["details"] = [_details(answer, model) for answer in answers]
+    return content
 
 
-def _details(answer: Answer, model: str) -> dict[str, Any]:
+def _details(answer: TranslatedText, model: str) -> dict[str, Any]:
     whole = answer.whole
     return {
         "score": round(whole.score, 4),
@@ -99,68 +212,44 @@ def _details(answer: Answer, model: str) -> dict[str, Any]:
 def _tokens(sentence: Translation) -> list[dict[str, Any]]:
     return [
         {"text": piece, "probability": round(math.exp(log_prob), 4)}
-        for piece, log_prob in zip(sentence.tokens, sentence.log_probs, strict=False)  # the end has one more
+        for piece, log_prob in zip(sentence.tokens, sentence.log_probs, strict=False)  # one more: end of sentence
     ]
 
 
-@router.post(
-    "/look",
-    responses={
-        200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page in one file."},
-        **PROBLEMS,
-    },
-    openapi_extra=body_schema(LookQuestion),
-)
-async def look(request: Request) -> HTMLResponse:
-    """The attention in a translation, or in what a language model reads, as a page to explore."""
-    state = State.of(request)
-    question = await read(request, LookQuestion)
-    model = state.shelf.any(question.model)
-    with state.rejections(model.facts.name):
-        page = await unless_gone(request, model.look(question.text, question.target), state.limits.timeout)
-    script, style = allowed_hashes()
-    policy = (
-        f"default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'self'; sandbox allow-scripts"
-    )
-    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
-
-
-# ---- what LibreTranslate's clients ask besides
-
-
-@router.get("/languages", responses={200: {"model": list[LanguageFacts]}, 403: PROBLEMS[403]})
+@router.get("/languages", responses={200: {"model": list[LanguageFacts]}, 403: ERROR_RESPONSES[403]})
 async def languages(request: Request) -> JSONResponse:
-    """Languages that can be translated from, and to which."""
-    shelf = State.of(request).shelf
-    listed = [{"code": code, "name": name_of(code), "targets": shelf.targets(code)} for code in shelf.sources()]
-    return JSONResponse(listed)
+    """Lists the source languages, each with its target languages."""
+    found = Translators(AppState.of(request).index)
+    content = [{"code": code, "name": name_of(code), "targets": found.targets(code)} for code in found.sources()]
+    return JSONResponse(content)
 
 
 @router.post(
     "/detect",
-    responses={200: {"model": list[Detected]}, **PROBLEMS},
-    openapi_extra=body_schema(DetectQuestion, DetectForm),
+    responses={200: {"model": list[Detected]}, **ERROR_RESPONSES},
+    openapi_extra=body_schema(DetectBody, DetectForm),
 )
 async def detect(request: Request) -> JSONResponse:
-    """Which of this server's source languages a text is in, where their scripts differ; else a clear 400."""
-    state = State.of(request)
-    question = await read(request, DetectQuestion, DetectForm)
-    check_key(request, state.doors, question.api_key)
-    return JSONResponse([one.model_dump() for one in state.shelf.detect(question.q)])
+    """Detects which source language a text is in; a 400 where two of them share a script."""
+    state = AppState.of(request)
+    body = await read_body(request, DetectBody, DetectForm)
+    check_key(request, state.access, body.api_key)
+    found = Translators(state.index).detect(body.q)
+    return JSONResponse([{"confidence": share, "language": language} for language, share in found])
 
 
-@router.get("/frontend/settings", responses={200: {"model": dict[str, Any]}, 403: PROBLEMS[403]})
+@router.get("/frontend/settings", responses={200: {"model": dict[str, Any]}, 403: ERROR_RESPONSES[403]})
 async def frontend_settings(request: Request) -> JSONResponse:
-    """What a web page needs to know beforehand."""
-    state = State.of(request)
-    sources = state.shelf.sources()
+    """Gives the settings that LibreTranslate's web pages ask for."""
+    state = AppState.of(request)
+    translators = Translators(state.index)
+    sources = translators.sources()
     source = sources[0] if sources else ""
-    target = state.shelf.targets(source)[0] if sources else ""
+    target = translators.targets(source)[0] if sources else ""
     settings = {
-        "apiKeys": bool(state.doors.keys),
-        "keyRequired": bool(state.doors.keys),
-        "charLimit": limits.MAX_TEXT,
+        "apiKeys": bool(state.access.keys),
+        "keyRequired": bool(state.access.keys),
+        "charLimit": MAX_TEXT,
         "frontendTimeout": 500,
         "language": {
             "source": {"code": source, "name": name_of(source)},
