@@ -1,4 +1,4 @@
-"""What all tests share: one thread a test process, and the real corpora where they are."""
+"""What all tests share: one thread per test process, and the real corpora where they are."""
 
 from __future__ import annotations
 

@@ -40,6 +40,10 @@ class WholePast:
     beam: int
     tokens: Tensor
 
+    @property
+    def length(self) -> int:
+        return self.tokens.size(1)
+
     def reorder(self, indices: Tensor) -> None:
         rows = indices[:: self.beam].div(self.tokens.size(0) // self.source.size(0), rounding_mode="floor")
         self.source, self.tokens = self.source[rows], self.tokens[indices]
@@ -50,18 +54,16 @@ class Uncached:
     """The slow reference: every step computes the whole output so far, by the model's own forward pass."""
 
     def __init__(self, model: Transformer) -> None:
-        self.model = model
+        self.model, self.output = model, model.output
 
-    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        return source_ids, source_lengths
+    def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> WholePast:
+        assert source is not None
+        ids, lengths = source
+        return WholePast(ids, lengths, rows, ids.new_zeros(ids.size(0) * rows, 0))
 
-    def start(self, memory: tuple[Tensor, Tensor | None], beam: int = 1) -> WholePast:
-        source, lengths = memory
-        return WholePast(source, lengths, beam, source.new_zeros(source.size(0) * beam, 0))
-
-    def step(self, state: WholePast, tokens: Tensor) -> Tensor:
+    def advance(self, state: WholePast, tokens: Tensor) -> Tensor:
         state.tokens = torch.cat((state.tokens[: tokens.numel()], tokens[:, None]), dim=1)
         width = tokens.numel() // state.source.size(0)
         source = state.source.repeat_interleave(width, dim=0)
         lengths = None if state.lengths is None else state.lengths.repeat_interleave(width)
-        return self.model.project(self.model.states(source, state.tokens, lengths)[:, -1])
+        return self.model.states(source, state.tokens, lengths)[:, -1]

@@ -1,4 +1,4 @@
-"""Small trained models that several test files share: made once a session, in seconds, with a fixed seed."""
+"""Small trained models that several test files share: made once per session, in seconds, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 
 from headwise.bundle.weights import save_model
 from headwise.config import schema
-from headwise.data.batch import Batch, Ragged
+from headwise.data.pairs import pair_batch
 from headwise.evaluation.contamination import training_sketch
 from headwise.losses import label_smoothed_cross_entropy
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
+from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 
 DICTIONARY = """
@@ -57,11 +58,10 @@ def teach(model: Transformer, tokenizers: TokenizerPair, steps: int) -> None:
             group["lr"] = 3e-3 * min(1.0, (step + 1) / 50) * min(1.0, 2 * (1 - step / steps))
         sources = english_sentences(32, seed=step)
         targets = [german(sentence) for sentence in sources]
-        batch = Batch.of(
+        batch = pair_batch(
             Ragged.of(tokenizers.source.encode_batch(sources)), Ragged.of(tokenizers.target.encode_batch(targets))
         )
-        logits = model(batch.source, batch.target_input, batch.source_lengths, batch.target_lengths)
-        loss, count = label_smoothed_cross_entropy(logits, batch.target_output, smoothing=0.0)
+        loss, count = label_smoothed_cross_entropy(model(*batch.inputs), batch.targets, smoothing=0.0)
         optimizer.zero_grad()
         (loss / count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -1,4 +1,4 @@
-"""A small small_recipe, and the command `headwise` run by several ranks (tests/same/ranks_run.py)."""
+"""A small recipe, and the command `headwise` run by several ranks (tests/same/ranks_run.py)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def small_recipe(tmp_path: Path) -> Path:
 
 
 def training(small_recipe: Path, name: str, world: int, *settings: str, **more: Any) -> dict[str, Any]:
-    """A job that trains into the directory `name` beside the small_recipe."""
+    """A job that trains into the directory `name` beside the recipe."""
     arguments = ["train", str(small_recipe), "--output", str(small_recipe.with_name(name))]
     return {"world": world, "arguments": [*arguments, *(w for s in settings for w in ("--set", s))], **more}
 
