@@ -10,7 +10,7 @@ import torch
 
 import headwise as hw
 from headwise.config.schema import Training
-from headwise.data.batch import Batch
+from headwise.data.pairs import pair_batch
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.text.ragged import Ragged
@@ -46,7 +46,7 @@ def test_learns_the_task_to_99_percent_exact_sequences(name: str) -> None:
     schedule = build_schedule(settings, 64, steps)
     updater = Updater(model, build_optimizer(settings, model.parameters()), smoothing=0.0, clip_norm=1.0)
     for step in range(1, steps + 1):
-        updater(Batch.of(*map(ragged, draw(generator, TASKS[name], 64))), schedule(step))
+        updater(pair_batch(*map(ragged, draw(generator, TASKS[name], 64))), schedule(step))
     sources, targets = draw(np.random.default_rng(2), TASKS[name], 500)
     found = TorchEngine(model).search([s.tolist() for s in sources], SearchOptions.of_model({}, beam=1))
     exact = sum(list(best[0].tokens) == target.tolist() for best, target in zip(found, targets, strict=True))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.config.presets import PRESETS
+from headwise.config.families.lm import FAMILY
 from headwise.models.lm import LanguageModel
 from headwise.nn import AdaptiveEmbedding, EncoderLayer, sinusoidal_positions
 
@@ -86,7 +86,7 @@ def test_the_gpt2_preset_is_hugging_faces_gpt2() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(2)
-    sizes = {**PRESETS["lm"]["gpt2"], "model_dim": 48, "num_heads": 4, "layers": 3, "ff_dim": 192, "max_length": 32}
+    sizes = {**FAMILY.presets["gpt2"], "model_dim": 48, "num_heads": 4, "layers": 3, "ff_dim": 192, "max_length": 32}
     ours = LanguageModel(vocab=90, **sizes).eval()
     theirs = GPT2LMHeadModel(GPT2Config(vocab_size=90, n_positions=32, n_embd=48, n_layer=3, n_head=4)).eval()
     randomised(theirs)
@@ -99,7 +99,7 @@ def test_the_gpt2_preset_is_hugging_faces_gpt2() -> None:
     tokens, said = ids[:, :5], ids[:, :5]
     with torch.no_grad():
         for _ in range(12):
-            tokens = ours.step(state, tokens).argmax(dim=-1)
+            tokens = ours.output.logits(ours.advance(state, tokens)).argmax(dim=-1)
             said = torch.cat((said, tokens[:, None]), dim=1)
         expected = theirs.generate(ids[:, :5], max_new_tokens=12, do_sample=False, pad_token_id=0, eos_token_id=None)
     assert said.tolist() == expected.tolist()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.nn import Decoder, Encoder, LayerSpec, MultiHeadAttention, causal_mask, padding_mask
+from headwise.nn import Decoder, Encoder, LayerMakers, MultiHeadAttention, causal_mask, padding_mask
 
 TOLERANCE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -38,9 +38,9 @@ def copy_common(ours: nn.Module, theirs: nn.Module) -> None:
 
 @torch.no_grad()
 def twins(sizes: dict[str, int], norm: str) -> tuple[Encoder, Decoder, nn.Transformer]:
-    spec = LayerSpec(sizes["model_dim"], sizes["num_heads"], sizes["ff_dim"], 0.0, 0.0, 0.0, norm)
-    encoder = Encoder(spec, sizes["encoder_layers"], final_norm=True)
-    decoder = Decoder(spec, sizes["decoder_layers"], final_norm=True)
+    make = LayerMakers.standard(sizes["model_dim"], sizes["num_heads"], sizes["ff_dim"], 0.0, norm=norm)
+    encoder = Encoder(make, sizes["encoder_layers"], final_norm=True)
+    decoder = Decoder(make, sizes["decoder_layers"], final_norm=True)
     for parameter in [*encoder.parameters(), *decoder.parameters()]:
         if parameter.dim() == 1:  # biases and norms start at constants, which would hide a swap
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -113,7 +113,7 @@ def test_paper_has_no_final_norm_and_torch_layers_without_one_agree() -> None:
     encoder.norm, theirs.encoder.norm = nn.Identity(), None
     x = torch.randn(2, 6, configuration(4)["model_dim"])
     torch.testing.assert_close(encoder(x), theirs.encoder(x), **TOLERANCE)
-    assert isinstance(Encoder(LayerSpec(8, 2, 16), 1).norm, nn.Identity)
+    assert isinstance(Encoder(LayerMakers.standard(8, 2, 16), 1).norm, nn.Identity)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -22,7 +22,7 @@ import torch
 
 from headwise.cli import main
 from headwise.training import parallel, step
-from headwise.workflows import parts, train  # noqa: F401
+from headwise.workflows import distributed_translate, train  # noqa: F401
 
 
 def free_port() -> int:
@@ -33,7 +33,7 @@ def free_port() -> int:
 
 def watch_updates(record: str | None, fault: dict[str, Any] | None) -> None:
     """Notes the lines of the corpus that every update of this rank sees, and goes wrong where it is asked to."""
-    rank, update, batch_loss = os.environ.get("RANK", "0"), step.Updater.__call__, parallel.batch_loss
+    rank, update, forward = os.environ.get("RANK", "0"), step.Updater.__call__, parallel.Objective.forward
     mine = fault if fault is not None and str(fault["rank"]) == rank else None
     now = [0]
 
@@ -50,19 +50,19 @@ def watch_updates(record: str | None, fault: dict[str, Any] | None) -> None:
         return update(self, batch, rate, number)
 
     def loss(*arguments: Any) -> Any:
-        found = batch_loss(*arguments)
+        total, log_loss = forward(*arguments)
         infinite = mine is not None and mine["kind"] == "infinite" and mine["step"] == now[0]
-        return type(found)(found.total * float("inf"), found.log_loss, found.count) if infinite else found
+        return total * float("inf") if infinite else total, log_loss
 
     def written(self: Any, number: int, lines: list[str], cut_off: list[int]) -> None:
         if mine is not None and mine["kind"] == "die" and mine["step"] == number:
             os.kill(os.getpid(), signal.SIGKILL)
         write(self, number, lines, cut_off)
 
-    write = parts.Parts.write
-    parts.Parts.write = written  # type: ignore[method-assign]
+    write = distributed_translate.Parts.write
+    distributed_translate.Parts.write = written  # type: ignore[method-assign]
     step.Updater.__call__ = watched  # type: ignore[method-assign]
-    parallel.batch_loss = loss
+    parallel.Objective.forward = loss  # type: ignore[method-assign]
 
 
 def run_rank(job: dict[str, Any], rank: int, port: int, errors: Path) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from headwise.config import schema
-from headwise.data.batch import Batch, LanguageBatch
-from headwise.data.batches import Cursor, walk
+from headwise.data.batch import Batch
+from headwise.data.blocks import StreamBatches
+from headwise.data.cursor import Batches, Cursor, walk
 from headwise.data.prefetch import Prefetch
-from headwise.data.stream import StreamBatches
-from headwise.workflows.prepare import block_batches, pair_batches, prepare
+from headwise.tasks import find_task
+from headwise.workflows.prepare import prepare
 
 BATCHES = 40  # more than two epochs of each kind
 
@@ -29,7 +30,7 @@ def write_corpus(folder: Path) -> None:
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def source_of(kind: str, folder: Path) -> Any:
+def source_of(kind: str, folder: Path) -> Batches:
     """Batches from files, as a new process makes them."""
     training = {"batch_tokens": 500, "seed": 5}
     if kind in ("bpe", "unigram"):
@@ -38,18 +39,24 @@ def source_of(kind: str, folder: Path) -> Any:
             "tokenizer": {"kind": kind, "size": 300, "dropout": 0.2},
             "training": training,
         }
-        recipe = schema.Recipe.model_validate(values)
-        return pair_batches(prepare(recipe, folder, folder / "cache"), recipe)
-    values = {"data": {"text": "text"}, "tokenizer": {"kind": "word"}, "model": {"family": "lm"}, "training": training}
+    else:
+        values = {
+            "data": {"text": "text"},
+            "tokenizer": {"kind": "word"},
+            "model": {"family": "lm"},
+            "training": training,
+        }
     recipe = schema.Recipe.model_validate(values)
     prepared = prepare(recipe, folder, folder / "cache")
-    return block_batches(prepared, recipe, 20) if kind == "blocks" else StreamBatches(prepared.training, 500, 20)
+    if kind == "streams":
+        return StreamBatches(prepared.training, 500, 20)
+    longest = 20 if kind == "blocks" else None
+    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.tokenizers, longest)
 
 
-def content(batch: Batch | LanguageBatch) -> list[Any]:
-    if isinstance(batch, Batch):
-        return [batch.index, batch.source.tolist(), batch.target_output.tolist(), batch.lines.tolist()]
-    return [batch.index, batch.ids.tolist(), batch.targets.tolist(), batch.lines.tolist()]
+def content(batch: Batch) -> list[Any]:
+    inputs = [tensor.tolist() for tensor in batch.inputs]
+    return [batch.index, inputs, batch.targets.tolist(), batch.lines.tolist()]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "blocks", "streams"])

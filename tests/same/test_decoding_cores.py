@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +14,6 @@ from fixtures_decoding import random_model, random_sources
 from headwise.decoding.generator import Generator
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.source_batches import batches, shares
-from headwise.decoding.threads import side_by_side
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
 from headwise.workflows.load import load
@@ -58,21 +56,7 @@ def test_a_search_leaves_the_threads_of_torch_as_they_were() -> None:
     assert seen == [2, 2]
 
 
-def test_turns_at_pythons_lock_are_short_until_the_last_of_several_searches_is_done() -> None:
-    before = sys.getswitchinterval()
-
-    def turn(_: int) -> float:
-        return sys.getswitchinterval()
-
-    first, second = (side_by_side(turn, range(4), 2) for _ in range(2))
-    assert next(first) == next(second) < before / 100
-    assert list(first) == [sys.getswitchinterval()] * 3
-    assert sys.getswitchinterval() < before / 100
-    second.close()  # given up early
-    assert sys.getswitchinterval() == before
-
-
-def test_a_mistake_in_one_of_many_batches_is_told_as_in_a_single_one() -> None:
+def test_a_mistake_in_one_of_many_batches_is_reported_as_in_a_single_one() -> None:
     torch.set_num_threads(2)
     with pytest.raises(UsageError, match="cannot be suppressed"):
         TorchEngine(random_model(3)).search(random_sources(100, seed=8), replace(WAYS["greedy"], suppress=(999,)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from fixtures_models import english_sentences
 from headwise.bundle.weights import open_model
 from headwise.decoding.beam import beam_search
 from headwise.decoding.hypothesis import length_penalty
-from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.source_batches import Sources
 from headwise.decoding.torch_engine import TorchEngine
@@ -27,7 +25,7 @@ def test_a_beam_of_one_is_greedy_search() -> None:
     model, options = random_model(1), SearchOptions(beam=1, max_extra=20)
     sources = random_sources(300, seed=2)
     greedy = TorchEngine(model).search(sources, options)
-    beamed = beam_search(WholeStep(model), Sources.of(range(300), sources, None, options), options)
+    beamed = beam_search(model, Sources.of(range(300), sources, None, options), options)
     assert {h.stopped for (h,) in greedy} == {"eos", "length", "loop"}
     for (one,), (other,) in zip(greedy, beamed, strict=True):
         assert (one.tokens, one.stopped) == (other.tokens, other.stopped)
@@ -40,8 +38,6 @@ def test_greedy_search_without_scores_says_the_same() -> None:
     scored, silent = (TorchEngine(model, scores=scores).search(sources, options) for scores in ("tokens", "none"))
     assert [(h.tokens, h.stopped) for (h,) in silent] == [(h.tokens, h.stopped) for (h,) in scored]
     assert all(math.isnan(h.score) and h.log_probs == () for (h,) in silent)
-    asked = TorchEngine(model, scores="none").search(sources, replace(options, scored=True))
-    assert asked == scored
 
 
 def exhaustive(

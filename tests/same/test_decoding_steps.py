@@ -8,11 +8,10 @@ from fixtures_decoding import Uncached, random_model, random_sources
 from torch.testing import assert_close
 
 from headwise.decoding.beam import beam_search
-from headwise.decoding.fast_step import FastTransformer
-from headwise.decoding.greedy import greedy_search
-from headwise.decoding.interface import WholeStep
+from headwise.decoding.fast_step import FastStepper, fast_stepper
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_loop import greedy_search
 
 KINDS = {
     "paper": {},
@@ -28,14 +27,19 @@ KINDS = {
 @torch.inference_mode()
 def test_fast_step_gives_the_logits_of_the_models_own_step_while_hypotheses_move_and_sentences_leave(kind: str) -> None:
     model = random_model(1, **KINDS[kind])
-    fast = FastTransformer(model)
+    fast = fast_stepper(model)
+    assert isinstance(fast, FastStepper)
     torch.manual_seed(2)
     ids, lengths = torch.randint(4, 60, (3, 7)), torch.tensor([7, 4, 6])
-    states = model.start(model.encode(ids, lengths), beam=2), fast.start(fast.encode(ids, lengths), beam=2)
+    states = [stepper.start((ids, lengths), 2) for stepper in (model, fast)]
     rows, moves = 3, {0: [0, 0, 1, 1, 2, 2], 3: [1, 0, 3, 3, 5, 4], 30: [3, 2, 4, 5]}  # one hypothesis each at first
     for step in range(40):  # more than the cache holds at first
         tokens = torch.randint(4, 60, (rows,))
-        assert_close(fast.project(fast.advance(states[1], tokens)), model.step(states[0], tokens), atol=2e-5, rtol=1e-4)
+        own, found = (
+            stepper.output.logits(stepper.advance(state, tokens))
+            for stepper, state in zip((model, fast), states, strict=True)
+        )
+        assert_close(found, own, atol=2e-5, rtol=1e-4)
         if step in moves:
             indices = torch.tensor(moves[step])
             rows = indices.numel()
@@ -49,7 +53,7 @@ def test_cached_search_finds_what_uncached_search_finds(kind: str) -> None:
     model = random_model(3, **KINDS[kind])
     options = SearchOptions(beam=4, n_best=4, max_extra=5)
     sources = Sources.of(range(30), random_sources(30, seed=4), None, options)
-    searched = WholeStep(Uncached(model)), FastTransformer(model)
+    searched = Uncached(model), fast_stepper(model)
     slow, fast = (beam_search(each, sources, options) for each in searched)
     assert [[h.tokens for h in found] for found in fast] == [[h.tokens for h in found] for found in slow]
     assert [h.score for found in fast for h in found] == pytest.approx(
@@ -60,20 +64,14 @@ def test_cached_search_finds_what_uncached_search_finds(kind: str) -> None:
 
 
 @torch.inference_mode()
-def test_states_that_are_under_way_at_once_have_memory_of_their_own_and_a_finished_one_leaves_its_to_the_next() -> None:
+def test_searches_at_the_same_time_do_not_share_their_past() -> None:
     model = random_model(1)
-    fast = FastTransformer(model)
+    fast = fast_stepper(model)
     torch.manual_seed(3)
     sources, tokens = torch.randint(4, 60, (2, 1, 6)), torch.randint(4, 60, (2, 5, 1))
-    states = [fast.start(fast.encode(source)) for source in sources]
+    states = [fast.start((source, None), 1) for source in sources]
     for step in range(5):
         for number, state in enumerate(states):
-            logits = fast.project(fast.advance(state, tokens[number, step]))
+            logits = fast.output.logits(fast.advance(state, tokens[number, step]))
             alone = model(sources[number], tokens[number, : step + 1].T)[:, -1]
             assert_close(logits, alone, atol=2e-5, rtol=1e-4)
-    place = states[0].room[0].data_ptr()
-    assert states[1].room[0].data_ptr() != place
-    del state, states
-    assert fast.start(fast.encode(sources[0])).room[0].data_ptr() == place
-    larger = fast.start(fast.encode(torch.randint(4, 60, (2, 6))))
-    assert larger.room[0].data_ptr() != place

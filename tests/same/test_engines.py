@@ -5,27 +5,23 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import ctranslate2
 import numpy as np
 import pytest
 from fixtures_models import english_sentences, german
 
 from headwise.bundle.directory import open_bundle
-from headwise.decoding import translator as translator_module
-from headwise.decoding.ctranslate2_workers import Workers
-from headwise.decoding.hypothesis import Hypothesis, Scores
+from headwise.decoding.hypothesis import Scores
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.translator import Translator
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.metrics import bleu
+from headwise.interop.ctranslate2.kept import kept_export
+from headwise.tasks.alignments import alignments
 from headwise.text.tokenizer import TokenizerPair
-from headwise.workflows import export
-from headwise.workflows.alignments import alignments
 from headwise.workflows.translate import open_translator
 
 SENTENCES = english_sentences(300, seed=90_000, longest=14)  # longer than those it learned from: it makes mistakes too
@@ -70,69 +66,22 @@ def test_both_engines_have_nearly_the_same_alternatives(with_torch: Translator, 
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_a_text_does_not_depend_on_the_scores_that_are_told(model: Path, with_float32: Translator, beam: int) -> None:
+def test_a_text_does_not_depend_on_the_scores_that_are_returned(
+    model: Path, with_float32: Translator, beam: int
+) -> None:
     with_all = with_float32.translate(SENTENCES, beam=beam)
-    told: tuple[Scores, ...] = ("sentences", "none")
-    for scores in told:
+    asked: tuple[Scores, ...] = ("sentences", "none")
+    for scores in asked:
         translator = open_translator(model, "ctranslate2", precision="float32", scores=scores)
         found = translator.translate(SENTENCES, beam=beam)
         assert [one.text for one in found] == [one.text for one in with_all]
-        untold = [math.isnan(one.score) for one in found]
+        missing = [math.isnan(one.score) for one in found]
         assert all(math.isnan(one.confidence) == (scores == "none") for one in found)
         # Greedy search has a score only where one was needed on the way, and then the right one.
-        assert sum(untold) >= 0.9 * len(found) if (scores, beam) == ("none", 1) else not any(untold)
+        assert sum(missing) >= 0.9 * len(found) if (scores, beam) == ("none", 1) else not any(missing)
         for one, known in zip(found, with_all, strict=True):
             assert math.isnan(one.score) or one.score == pytest.approx(known.score, abs=1e-4)
             assert math.isnan(one.confidence) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
-
-
-def test_a_second_look_compares_scores_whatever_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translator_module, "UNSURE", 1.0)  # every sentence is looked at again
-    translator = open_translator(model, "ctranslate2", precision="float32", scores="none")
-    answers, again = translator.engine.answers, []
-
-    def watched(
-        sources: Sequence[Sequence[int]], options: SearchOptions, *more: Any
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        for place, found in answers(sources, options, *more):
-            if options.beam == 1:
-                again.append(found)
-            yield place, found
-
-    monkeypatch.setattr(translator.engine, "answers", watched)
-    translator.translate(SENTENCES[:20], beam=3)
-    assert len(again) == 20
-    assert all(math.isfinite(first.score) for first, *_ in again)
-
-
-@pytest.mark.parametrize("unsure", [-2.5, 1.0])
-def test_a_second_look_ahead_of_time_changes_no_translation(
-    model: Path, monkeypatch: pytest.MonkeyPatch, unsure: float
-) -> None:
-    monkeypatch.setattr(translator_module, "UNSURE", unsure)
-    monkeypatch.setattr(translator_module, "LONG", 4)
-    translator: Any = open_translator(model, "ctranslate2", precision="float32", scores="none")
-    texts = SENTENCES[:60]
-    together = translator.translate(texts, beam=3)
-    asked = _watched(translator.engine)
-    alone = [translator.translate([text], beam=3)[0] for text in texts]
-    assert [one.text for one in alone] == [one.text for one in together]
-    long = [text for text in texts if len(translator.tokenizers.source.encode(text)) >= 4]
-    greedy = sum(settings["beam_size"] == 1 for _, settings in asked.calls)
-    assert len(long) <= greedy <= len(texts)
-    assert greedy == len(texts) if unsure == 1.0 else greedy < len(texts)
-
-
-def test_a_search_begins_when_it_is_asked_for(model: Path) -> None:
-    engine: Any = open_translator(model, "ctranslate2", scores="sentences").engine
-    asked = _watched(engine)
-    answers = engine.answers([[5, 6], [7]], SearchOptions(beam=1))
-    assert sum(len(texts) for texts, _ in asked.calls) == 2
-    assert engine.leaves_a_core
-    first, _ = next(answers)
-    assert not engine.leaves_a_core  # another caller's search would take a core from this one
-    assert {first, *(place for place, _ in answers)} == {0, 1}
-    assert engine.leaves_a_core
 
 
 class Asked:
@@ -165,22 +114,8 @@ def test_batches_are_of_like_length_each_with_its_own_longest_output(model: Path
 
 
 def _watched(engine: Any) -> Asked:
-    """The engine with two cores: it has two workers then, for one sentence and for many."""
-    engine._workers = Workers(ctranslate2.Translator, engine._workers._directory, 2)
-    ((shape, worker),) = engine._workers._loaded.items()
-    engine._workers._loaded[shape] = asked = Asked(worker)
+    engine._translator = asked = Asked(engine._translator)
     return asked
-
-
-@pytest.mark.parametrize("scores", ["none", "tokens"])
-def test_answers_told_one_by_one_are_those_of_a_search(model: Path, with_torch: Translator, scores: Scores) -> None:
-    sources = with_torch.tokenizers.source.encode_batch(SENTENCES[:100])
-    options = SearchOptions(beam=3, n_best=2)
-    fast = open_translator(model, "ctranslate2", precision="float32", scores=scores)
-    for engine in (with_torch.engine, fast.engine):
-        told = list(engine.answers(sources, options))
-        assert sorted(place for place, _ in told) == list(range(100))
-        assert [hypotheses for _, hypotheses in sorted(told)] == engine.search(sources, options)
 
 
 def test_int8_translates_as_well_as_float32(model: Path, with_float32: Translator) -> None:
@@ -246,9 +181,12 @@ def test_the_fast_engine_says_what_it_lacks_and_auto_takes_the_other(model: Path
     with pytest.raises(UsageError, match="sampling"):
         with_float32.translate(["one"], sample=Sampling(seed=1))
     with pytest.raises(UsageError, match="glossary"):
-        open_translator(model, "ctranslate2", plain=False)
-    assert open_translator(model, "auto", plain=False).engine.name == "torch"
-    assert open_translator(model, "auto").engine.name == "ctranslate2"
+        with_float32.translate(["one two"], glossary={"two": "drei"})
+    auto = open_translator(model, "auto")
+    assert auto.engine.name == "ctranslate2"
+    assert auto.translate(["one two"])[0].text == "eins zwei"
+    assert "drei" in auto.translate(["one two"], glossary={"two": "drei"})[0].text.split()
+    assert auto.translate(["one two"], sample=Sampling(seed=1, top_k=1))[0].text == "eins zwei"
     with pytest.raises(UsageError, match="unknown engine"):
         open_translator(model, "fastest")
 
@@ -256,13 +194,13 @@ def test_the_fast_engine_says_what_it_lacks_and_auto_takes_the_other(model: Path
 def test_an_export_is_made_once_kept_with_the_model_and_never_stale(word_model: Path, tmp_path: Path) -> None:
     directory = Path(shutil.copytree(word_model, tmp_path / "model"))
     bundle, tokenizers = open_bundle(directory), TokenizerPair.load(directory)
-    first = export.kept_export(bundle, tokenizers, "int8")
+    first = kept_export(bundle, tokenizers, "int8")
     assert first == directory / "ctranslate2" / "int8"
     made = (first / "model.bin").stat().st_mtime_ns
-    assert export.kept_export(open_bundle(directory), tokenizers, "int8") == first
+    assert kept_export(open_bundle(directory), tokenizers, "int8") == first
     assert (first / "model.bin").stat().st_mtime_ns == made
     (first / "model.bin").write_bytes(b"damaged")
-    assert export.kept_export(bundle, tokenizers, "int8") == first
+    assert kept_export(bundle, tokenizers, "int8") == first
     assert (first / "model.bin").stat().st_size > 1000
 
 
@@ -273,6 +211,6 @@ def test_where_the_model_directory_cannot_be_written_the_users_cache_is(
     directory = Path(shutil.copytree(word_model, tmp_path / "model", ignore=shutil.ignore_patterns("ctranslate2")))
     (directory / "ctranslate2").write_text("a file is in the way, which even an administrator cannot write into")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    place = export.kept_export(open_bundle(directory), TokenizerPair.load(directory), "int8")
+    place = kept_export(open_bundle(directory), TokenizerPair.load(directory), "int8")
     assert tmp_path / "cache" in place.parents
     assert open_translator(directory).translate(["one two"])[0].text == "eins zwei"

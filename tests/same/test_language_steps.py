@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from headwise.decoding import language_step
-from headwise.decoding.language_step import FastLanguageModel
+from headwise.decoding import generator
+from headwise.decoding.fast_step import FastStepper, fast_stepper
 from headwise.errors import UsageError
 from headwise.models.lm import LanguageModel
+from headwise.workflows.load import load
 
 ARRANGEMENTS = [
     {},
@@ -27,17 +30,20 @@ def small(**changes: object) -> LanguageModel:
     return LanguageModel(**{**sizes, **changes}).eval()  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("fast", [True, False], ids=["fast step", "the network's own"])
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @torch.inference_mode()
-def test_fast_steps_give_the_logits_of_the_whole_text(arrangement: dict[str, object]) -> None:
+def test_steps_give_the_logits_of_the_whole_text(arrangement: dict[str, object], fast: bool) -> None:
     model = small(**arrangement)
-    ids = torch.randint(0, 50, (3, 20))
+    ids = torch.randint(0, 50, (3, 38))  # more than the cache holds at first
     expected = model(ids)
-    fast = FastLanguageModel(model)
-    past, logits = fast.read(ids[:, :6], 3, 20)
+    stepper = fast_stepper(model) if fast else model
+    assert isinstance(stepper, FastStepper) == fast
+    state = stepper.start(None, 1)
+    logits = stepper.output.logits(stepper.advance(state, ids[:, :6]))
     torch.testing.assert_close(logits, expected[:, 5], atol=1e-5, rtol=1e-5)
-    for place in range(6, 20):
-        logits = fast.step(past, ids[:, place])
+    for place in range(6, 38):
+        logits = stepper.output.logits(stepper.advance(state, ids[:, place]))
         torch.testing.assert_close(logits, expected[:, place], atol=1e-5, rtol=1e-5)
 
 
@@ -46,26 +52,25 @@ def test_a_prompt_read_once_serves_all_rows_and_rows_can_be_left_out() -> None:
     model = small(norm="pre")
     prompt, later = torch.randint(0, 50, (1, 7)), torch.randint(0, 50, (4, 3))
     expected = model(torch.cat((prompt.expand(4, -1), later), dim=1))
-    fast = FastLanguageModel(model)
-    past, logits = fast.read(prompt, 4, 12)
-    torch.testing.assert_close(logits, expected[:, 6], atol=1e-5, rtol=1e-5)
-    fast.step(past, later[:, 0])
+    fast = fast_stepper(model)
+    state = fast.start(None, 1)
+    logits = fast.output.logits(fast.advance(state, prompt))
+    torch.testing.assert_close(logits.expand(4, -1), expected[:, 6], atol=1e-5, rtol=1e-5)
+    state.reorder(torch.zeros(4, dtype=torch.long))
+    fast.advance(state, later[:, 0])
     kept = torch.tensor([3, 1])
-    past.select(kept)
-    fast.step(past, later[kept, 1])
-    torch.testing.assert_close(fast.step(past, later[kept, 2]), expected[kept, 9], atol=1e-5, rtol=1e-5)
+    state.reorder(kept)
+    fast.advance(state, later[kept, 1])
+    logits = fast.output.logits(fast.advance(state, later[kept, 2]))
+    torch.testing.assert_close(logits, expected[kept, 9], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @torch.inference_mode()
-def test_the_models_own_steps_give_the_same_and_no_token_sees_a_later_one(arrangement: dict[str, object]) -> None:
+def test_no_token_sees_a_later_one(arrangement: dict[str, object]) -> None:
     model = small(**arrangement)
     ids = torch.randint(0, 50, (2, 15))
     expected = model(ids)
-    state = model.start()
-    torch.testing.assert_close(model.step(state, ids[:, :4]), expected[:, 3], atol=1e-5, rtol=1e-5)
-    for place in range(4, 15):
-        torch.testing.assert_close(model.step(state, ids[:, place]), expected[:, place], atol=1e-5, rtol=1e-5)
     for place in (1, 7, 14):
         changed = ids.clone()
         changed[:, place] = (changed[:, place] + 1) % 50
@@ -74,7 +79,9 @@ def test_the_models_own_steps_give_the_same_and_no_token_sees_a_later_one(arrang
         assert not torch.allclose(found[:, place], expected[:, place])
 
 
-def test_more_memory_than_there_may_be_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_step, "_MOST_BYTES", 100_000)
+def test_more_memory_than_there_may_be_is_refused_before_it_is_taken(
+    language_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generator, "_MOST_BYTES", 100_000)
     with pytest.raises(UsageError, match="ask for fewer samples"):
-        FastLanguageModel(small()).check_room(100, 40)
+        load(language_model).generate("the", samples=100, max_tokens=40)  # type: ignore[union-attr]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 import headwise as hw
+from headwise.models.interface import Stepper
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -35,6 +38,11 @@ def draw(rows: int = 5, source: int = 9, target: int = 40) -> tuple[Tensor, Tens
     )
 
 
+def step(model: Stepper, state: Any, tokens: Tensor) -> Tensor:
+    """Logits of the token after these."""
+    return model.output.logits(model.advance(state, tokens))
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 @torch.no_grad()
@@ -42,8 +50,8 @@ def test_token_by_token_with_the_cache_equals_one_masked_pass(norm: str, positio
     model = make(norm, positions)
     source, target, lengths = draw()
     whole = model(source, target, lengths)
-    state = model.start(model.encode(source, lengths))
-    steps = torch.stack([model.step(state, target[:, t]) for t in range(target.size(1))], dim=1)
+    state = model.start((source, lengths))
+    steps = torch.stack([step(model, state, target[:, t]) for t in range(target.size(1))], dim=1)
     torch.testing.assert_close(steps, whole, **CLOSE)
 
 
@@ -51,7 +59,7 @@ def test_token_by_token_with_the_cache_equals_one_masked_pass(norm: str, positio
 def test_cache_follows_arbitrary_reorders_of_rows() -> None:
     model = make()
     source, target, lengths = draw(target=12)
-    state = model.start(model.encode(source, lengths))
+    state = model.start((source, lengths))
     generator = torch.Generator().manual_seed(2)
     rows, prefix = torch.arange(5), torch.empty(5, 0, dtype=torch.long)
     for t in range(12):
@@ -63,7 +71,7 @@ def test_cache_follows_arbitrary_reorders_of_rows() -> None:
             rows, prefix = rows[pick], prefix[pick]
         tokens = target[rows, t]
         prefix = torch.cat((prefix, tokens[:, None]), dim=1)
-        logits = model.step(state, tokens)
+        logits = step(model, state, tokens)
         expected = model(source[rows], prefix, lengths[rows])[:, -1]
         torch.testing.assert_close(logits, expected, **CLOSE)
 
@@ -73,12 +81,12 @@ def test_hypotheses_that_share_a_sentence_equal_hypotheses_with_their_own() -> N
     model = make()
     source, _, lengths = draw()
     beam, generator = 3, torch.Generator().manual_seed(3)
-    shared = model.start(model.encode(source, lengths), beam=beam)
+    shared = model.start((source, lengths), beam)
     rows = torch.arange(5).repeat_interleave(beam)
-    own = model.start(model.encode(source[rows], lengths[rows]))
+    own = model.start((source[rows], lengths[rows]))
     tokens = torch.randint(0, 40, (15,), generator=generator)
     for t in range(8):
-        torch.testing.assert_close(model.step(shared, tokens), model.step(own, tokens), **CLOSE)
+        torch.testing.assert_close(step(model, shared, tokens), step(model, own, tokens), **CLOSE)
         sentences = torch.arange(tokens.numel() // beam)
         if t == 4:  # two sentences are finished and leave
             sentences = torch.tensor([0, 2, 3])
@@ -112,10 +120,10 @@ def test_language_model_with_cache_equals_one_pass_and_looks_back_only(positions
     ids = torch.randint(0, 30, (3, 14))
     whole = model(ids)
     state = model.start()
-    torch.testing.assert_close(model.step(state, ids[:, :6]), whole[:, 5], **CLOSE)
-    torch.testing.assert_close(model.step(state, ids[:, 6:9]), whole[:, 8], **CLOSE)
+    torch.testing.assert_close(step(model, state, ids[:, :6]), whole[:, 5], **CLOSE)
+    torch.testing.assert_close(step(model, state, ids[:, 6:9]), whole[:, 8], **CLOSE)
     for t in range(9, 14):
-        torch.testing.assert_close(model.step(state, ids[:, t]), whole[:, t], **CLOSE)
+        torch.testing.assert_close(step(model, state, ids[:, t]), whole[:, t], **CLOSE)
     changed = ids.clone()
     changed[:, 7] = (changed[:, 7] + 1) % 30
     other = model(changed)
@@ -126,7 +134,7 @@ def test_language_model_with_cache_equals_one_pass_and_looks_back_only(positions
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_chunked_loss_equals_the_loss_of_whole_logits(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     from headwise import losses
-    from headwise.nn import projected_loss
+    from headwise.nn.kernels import projected_loss
 
     monkeypatch.setattr(projected_loss, "_CHUNK_NUMBERS", 150)  # three rows of 50 classes at a time
     torch.manual_seed(0)

@@ -22,11 +22,10 @@ from fixtures_decoding import Uncached
 from headwise.bundle.shipped import shipped_directories
 from headwise.bundle.weights import open_model
 from headwise.decoding.beam import beam_search
-from headwise.decoding.greedy import greedy_search
 from headwise.decoding.hypothesis import Hypothesis
-from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import Sampling, SearchOptions
 from headwise.decoding.source_batches import Sources, batches
+from headwise.decoding.token_loop import greedy_search
 from headwise.decoding.translator import Translation, Translator
 from headwise.evaluation.metrics import bleu
 from headwise.workflows.translate import open_translator
@@ -91,7 +90,7 @@ def test_every_sentence_alone_and_in_other_batches_becomes_what_it_is_in_a_batch
 @pytest.mark.parametrize("way", ["greedy", "beam"])
 def test_the_cache_changes_nothing(model: Path, sources: list[list[int]], batched: Searched, way: str) -> None:
     _, network, _ = open_model(model)
-    slow, options = WholeStep(Uncached(network)), WAYS[way]  # type: ignore[arg-type]
+    slow, options = Uncached(network), WAYS[way]  # type: ignore[arg-type]
     with torch.inference_mode():
         for places in batches([len(source) for source in sources], options):
             batch = Sources.of(places, sources, None, options)
