@@ -24,16 +24,23 @@ from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import load_model, save_model
 from headwise.config import schema
 from headwise.data.batch import Batch
-from headwise.decoding.source_batches import Sources
+from headwise.data.pairs import pair_batch
 from headwise.decoding.beam import Beams, Candidates, beam_search, select
-from headwise.decoding.interface import WholeStep
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.token_filters import Restrictions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_filters import TokenFilters
 from headwise.losses import batch_loss, label_smoothed_cross_entropy
 from headwise.models.transformer import Transformer
-from headwise.nn import EncoderLayer, capture_attention, causal_mask, padding_mask, scaled_dot_product_attention
+from headwise.nn import (
+    EncoderLayer,
+    MultiHeadAttention,
+    capture_attention,
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+)
 from headwise.text.phrasebook import Phrasebook, PhrasePair
-from headwise.text.tokenizer import Tokenizer, TokenizerPair
+from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
 from headwise.training.optimizers import build_optimizer
 from headwise.training.schedules import linear
 from headwise.training.step import Updater
@@ -105,13 +112,15 @@ class Example:
         self.batch = self.batch_of(self.pairs)
         self.losses = self._train()
         self.model.eval()
-        self.source = self._labels(self.batch.source[0, : int(self.batch.source_lengths[0])])
-        self.read = self._labels(self.batch.target_input[0, : int(self.batch.target_lengths[0])])
-        self.written = self._labels(self.batch.target_output[0, : int(self.batch.target_lengths[0])])
+        self.source_ids, self.target_ids, self.lengths = self.batch.inputs
+        length = int((self.batch.targets[0] != self.batch.ignore).sum())
+        self.source = self._labels(self.source_ids[0, : int(self.lengths[0])])
+        self.read = self._labels(self.target_ids[0, :length])
+        self.written = self._labels(self.batch.targets[0, :length])
 
     def batch_of(self, pairs: Sequence[PhrasePair]) -> Batch:
         encode = self.tokenizer.encode_ragged
-        return Batch.of(encode([pair.english for pair in pairs]), encode([pair.chinese for pair in pairs]))
+        return pair_batch(encode([pair.english for pair in pairs]), encode([pair.chinese for pair in pairs]))
 
     def _train(self) -> list[float]:
         settings = schema.Training(learning_rate=RATE)
@@ -157,7 +166,7 @@ def _text(example: Example, page: Page) -> None:
 
 
 def _tokens(example: Example, page: Page) -> None:
-    tokenizer, batch = example.tokenizer, example.batch
+    tokenizer = example.tokenizer
     page.say(
         "## 2. Tokens (`text/tokenizer.py`)",
         f"Both languages share one vocabulary of {tokenizer.size} tokens. Ids 0 to 3 are padding, unknown, begin and "
@@ -165,8 +174,8 @@ def _tokens(example: Example, page: Page) -> None:
         "space.",
     )
     for name, labels, ids in (
-        ("English", example.source, batch.source[0]),
-        ("Chinese", example.written, batch.target_output[0]),
+        ("English", example.source, example.source_ids[0]),
+        ("Chinese", example.written, example.batch.targets[0]),
     ):
         page.table([name, *labels], [["id", *ids[: len(labels)].tolist()]])
     face = tokenizer.encode("🙂")
@@ -180,12 +189,13 @@ def _tokens(example: Example, page: Page) -> None:
 def _batch(example: Example, page: Page) -> None:
     batch = example.batch
     page.say(
-        "## 3. A batch (`data/batch.py`)",
-        "Three sentences, so that there is some padding (0) to see. The decoder reads `target_input`, which begins "
-        "with 2 (begin of sentence), and must predict `target_output`, shifted by one token, which ends with 3.",
+        "## 3. A batch (`data/batch.py`, `data/pairs.py`)",
+        "Three sentences, so that there is some padding (0) to see. The `inputs` of the network are the source, what the "
+        "decoder reads, which begins with 2 (begin of sentence), and the lengths of the sources. It must predict the "
+        "`targets`: the same tokens shifted by one, ending with 3.",
     )
-    tensors = {"source": batch.source, "target_input": batch.target_input, "target_output": batch.target_output}
-    letters = {"source": "(B, S)"}
+    tensors = {"inputs[0]": example.source_ids, "inputs[1]": example.target_ids, "targets": batch.targets}
+    letters = {"inputs[0]": "(B, S)"}
     page.block(
         line
         for name, tensor in tensors.items()
@@ -194,9 +204,10 @@ def _batch(example: Example, page: Page) -> None:
             *(f"  {' '.join(f'{number:>4}' for number in row)}" for row in tensor.tolist()),
         )
     )
-    allowed = padding_mask(batch.source_lengths, batch.source.size(1))
+    allowed = padding_mask(example.lengths, example.source_ids.size(1))
     page.say(
-        f"Lengths {batch.source_lengths.tolist()} and {batch.target_lengths.tolist()}: {batch.tokens} real target "
+        f"The sources have {example.lengths.tolist()} tokens, the targets "
+        f"{(batch.targets != batch.ignore).sum(dim=1).tolist()}: {batch.tokens} real target "
         f"tokens, by which the loss will be divided. The padding mask {shape(allowed)} is True at "
         f"{int(allowed.sum())} of {allowed.numel()} source positions. (A training batch consists of sentences of "
         "similar length, so that there is little padding.)"
@@ -204,7 +215,7 @@ def _batch(example: Example, page: Page) -> None:
 
 
 def _embedding(example: Example, page: Page) -> None:
-    model, ids = example.model, example.batch.source
+    model, ids = example.model, example.source_ids
     table, place, token = model.source_embedding, 1, int(ids[0, 1])
     embedded = table(ids)
     summed = model.source_positions(embedded)
@@ -231,23 +242,24 @@ def _embedding(example: Example, page: Page) -> None:
 
 
 def _encoder(example: Example, page: Page) -> None:
-    model, batch, shown = example.model, example.batch, len(example.source) + 1  # one column of padding is enough
+    model, ids, shown = example.model, example.source_ids, len(example.source) + 1  # one column of padding is enough
     layer = model.encoder.layers[0]
     assert isinstance(layer, EncoderLayer)
     attention = layer.self_attention
-    x = model.source_positions(model.source_embedding(batch.source))
+    assert isinstance(attention, MultiHeadAttention)
+    x = model.source_positions(model.source_embedding(ids))
     q, k, v = attention.project(x, x, x)
-    allowed = padding_mask(batch.source_lengths, batch.source.size(1))[:, None, None, :]
+    allowed = padding_mask(example.lengths, ids.size(1))[:, None, None, :]
     output, weights = scaled_dot_product_attention(q, k, v, allowed)
     with capture_attention(model) as captured:
-        memory = model.encode(batch.source, batch.source_lengths)
+        memory = model.encode(ids, example.lengths)
     assert torch.allclose(captured["encoder.layers.0.self_attention"][0], weights, atol=1e-6)
     joined = output.transpose(1, 2).flatten(2)
     hidden = layer.feed_forward.inner(layer.self_residual.norm(x + attention.output(joined)))
     scores = q[0, 0, 1] @ k[0, 0, :shown].T
     head, scale = ["", *example.source, "padding"], int(math.sqrt(q.size(-1)))
     page.say(
-        "## 5. The encoder (`nn/attention.py`, `nn/layers.py`)",
+        "## 5. The encoder (`nn/attention.py`, `nn/multi_head.py`, `nn/layers.py`)",
         f"One matmul computes queries, keys and values of all heads, (B, H, S, K) = {shape(q)} each. Attention is "
         f"softmax(Q Kᵀ / √K) V, and the mask hides the padding from the softmax. Head 1, the query of "
         f"{example.source[1]}:",
@@ -298,7 +310,7 @@ def _decoder(example: Example, page: Page) -> None:
 def _logits(example: Example, page: Page) -> None:
     batch = example.batch
     logits = example.model(*batch.inputs)
-    targets = batch.target_output[0, : len(example.written)]
+    targets = batch.targets[0, : len(example.written)]
     probabilities = logits[0].softmax(dim=-1)[torch.arange(len(targets)), targets]
     page.say(
         "## 7. Logits (`models/transformer.py`)",
@@ -357,18 +369,18 @@ def _search(example: Example, page: Page) -> None:
     tokenizer, model = example.tokenizer, example.model
     seen: list[list[str]] = []
 
-    def watched(log_probs: Tensor, beams: Beams, restrictions: Restrictions) -> Candidates:
+    def watched(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates:
         seen.append(
             [f"{score:8.3f}  {tokenizer.decode(row) or '(nothing yet)'}"
-             for score, row in zip(beams.scores.ravel(), beams.said.tolist(), strict=True) if score > -math.inf]
+             for score, row in zip(beams.scores.ravel(), beams.tokens.tolist(), strict=True) if score > -math.inf]
         )  # fmt: skip
-        return select(log_probs, beams, restrictions)
+        return select(log_probs, beams, filters)
 
     ids = tokenizer.encode(HERO)
     options = SearchOptions(beam=BEAM, n_best=BEAM)
-    found = beam_search(WholeStep(model), Sources.of([0], [ids], None, options), options, BEAM, watched)[0]
-    state = model.start(model.encode(torch.tensor([[*ids, tokenizer.eos]])), BEAM)
-    logits = model.step(state, torch.full((BEAM,), tokenizer.bos))
+    found = beam_search(model, Sources.of([0], [ids], None, options), options, BEAM, watched)[0]
+    state = model.start((torch.tensor([[*ids, EOS]]),), BEAM)
+    logits = model.output.logits(model.advance(state, torch.full((BEAM,), BOS)))
     page.say(
         "## 10. Beam search (`decoding/beam.py`)",
         f"Now the model translates by itself, with {BEAM} hypotheses. The source is encoded once; its keys and "

@@ -15,7 +15,8 @@ from verbs import run
 
 import headwise
 from headwise.bundle import shipped
-from headwise.workflows.evaluate import Question, evaluate
+from headwise.tasks.translation_scores import TranslationScores
+from headwise.workflows.evaluate import evaluate
 from headwise.workflows.models import find_model, shipped_models
 
 
@@ -135,7 +136,8 @@ def test_what_else_is_made_of_a_shipped_model_goes_to_the_cache(
     before = sorted(shipped_words.rglob("*"))
     for name, text in (("source", "red dog\n"), ("target", "rot Hund\n")):
         (tmp_path / name).write_text(text)
-    question = Question([str(tmp_path / "target")], "words-en-de", str(tmp_path / "source"))
-    assert evaluate(question).translations == ["rot Hund"]
+    scores = evaluate("words-en-de", source=str(tmp_path / "source"), reference=[str(tmp_path / "target")])
+    assert isinstance(scores, TranslationScores)
+    assert scores.translations == ["rot Hund"]
     assert sorted(shipped_words.rglob("*")) == before
     assert len(list((tmp_path / "cache/headwise/ctranslate2").glob("*-float32"))) == 1

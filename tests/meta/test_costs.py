@@ -14,10 +14,12 @@ import torch
 import torch.distributed as dist
 from torch.utils.flop_counter import FlopCounterMode
 
-from headwise.config.presets import PRESETS
+from headwise.config.families.transformer import FAMILY
 from headwise.data.batch import Batch
+from headwise.data.pairs import pair_batch
+from headwise.losses import batch_loss
+from headwise.models.interface import Network
 from headwise.models.lm import LanguageModel
-from headwise.models.registry import Model
 from headwise.models.transformer import Transformer
 from headwise.text.ragged import Ragged
 from headwise.training.distributed import World
@@ -49,12 +51,12 @@ def four_ranks() -> Iterator[World]:
     dist.destroy_process_group()
 
 
-def small(costs: ModuleType) -> tuple[Any, Model, Batch]:
+def small(costs: ModuleType) -> tuple[Any, Network, Batch]:
     """A shape, its model, and a batch of 8 sentences of 12 tokens on both sides, without padding."""
     shape = costs.Shape("small", 32, 64, 3, 2, 100, 12)
     model = Transformer(source_vocab=100, encoder_layers=3, decoder_layers=2, **SIZES)
     sentences = Ragged.of([[5 + row + column for column in range(11)] for row in range(8)])
-    return shape, model, Batch.of(sentences, sentences)
+    return shape, model, pair_batch(sentences, sentences)
 
 
 def test_the_page_is_what_the_formulas_give(costs: ModuleType) -> None:
@@ -66,7 +68,7 @@ def test_parameters_are_those_of_the_models(costs: ModuleType, name: str) -> Non
     shape = getattr(costs, name)
     with torch.device("meta"):
         if shape.decoders:
-            model: Model = Transformer(source_vocab=shape.vocabulary, **PRESETS["transformer"][shape.name])
+            model: Network = Transformer(source_vocab=shape.vocabulary, **FAMILY.presets[shape.name])
         else:
             sizes = {"model_dim": shape.width, "num_heads": 16, "layers": shape.encoders, "ff_dim": shape.inner}
             model = LanguageModel(vocab=shape.vocabulary, **sizes)  # type: ignore[arg-type]
@@ -79,12 +81,12 @@ def test_operations_of_a_step_are_those_that_pytorch_counts(costs: ModuleType) -
     model = Transformer(source_vocab=100, encoder_layers=3, decoder_layers=2, **{**SIZES, "dropout": 0.1})
     in_place = {torch.ops.aten.addmm_: lambda total, left, right, **_: 2 * left[0] * left[1] * right[1]}
     with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
-        total, _ = Objective(model)(batch, 0.1)
+        total, _ = Objective(model, batch_loss)(batch, 0.1)
         total.backward()
     assert counter.get_total_flops() == pytest.approx(shape.flops * batch.tokens, rel=0.02)
 
 
-def held(model: Model) -> int:
+def held(model: Network) -> int:
     """Bytes of weights, gradients and Adam's moments on this rank after an update."""
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     optimizer.step()
@@ -96,7 +98,7 @@ def held(model: Model) -> int:
 
 def test_replicas_hold_everything_and_send_their_gradients_once(costs: ModuleType, four_ranks: World) -> None:
     shape, model, batch = small(costs)
-    objective: Any = replicate(model)
+    objective: Any = replicate(model, batch_loss)
     reduced = []
 
     def count(bucket: Any) -> Any:
@@ -116,7 +118,7 @@ def test_shards_hold_their_part_and_send_what_the_page_says(
     costs: ModuleType, four_ranks: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shape, model, batch = small(costs)
-    objective = shard(model, torch.device("cpu"), RANKS)
+    objective = shard(model, batch_loss, torch.device("cpu"), RANKS)
     sent = []
 
     def counted(name: str) -> None:

@@ -13,10 +13,10 @@ PUBLIC = {
     "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
-    "AdaptiveEmbedding", "AdditiveAttention", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder",
-    "EncoderLayer", "FeedForward", "KeyValueCache", "LayerSpec", "LearnedPositions", "MultiHeadAttention", "Residual",
-    "RotaryPositions", "SinusoidalPositions", "capture_attention", "causal_mask", "fast_attention", "padding_mask",
-    "scaled_dot_product_attention", "sinusoidal_positions",
+    "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",
+    "Encoder", "EncoderLayer", "FeedForward", "GatedFeedForward", "KeyValueCache", "LayerMakers", "LearnedPositions",
+    "MultiHeadAttention", "NoPositions", "Residual", "RotaryPositions", "SinusoidalPositions", "capture_attention",
+    "causal_mask", "fast_attention", "padding_mask", "scaled_dot_product_attention", "sinusoidal_positions",
 }  # fmt: skip
 
 
