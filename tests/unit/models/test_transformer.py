@@ -63,8 +63,8 @@ def test_runs_in_the_dtype_it_is_moved_to(dtype: torch.dtype) -> None:
         assert model(ids, ids, torch.tensor([5, 3])).dtype == dtype
         model(ids, ids).sum().backward()
         model.eval()
-        state = model.start(model.encode(ids))
-        assert model.step(state, ids[:, 0]).dtype == dtype
+        state = model.start((ids, torch.tensor([5, 3])))
+        assert model.output.logits(model.advance(state, ids[:, 0])).dtype == dtype
 
 
 def test_runs_on_the_meta_device() -> None:
@@ -129,3 +129,12 @@ def test_the_same_seed_gives_the_same_dropout() -> None:
     first = model(ids, ids)
     torch.manual_seed(7)
     assert torch.equal(model(ids, ids), first)
+
+
+def test_a_model_with_an_empty_source_gives_finite_logits_and_gradients() -> None:
+    torch.manual_seed(0)
+    model = hw.Transformer(source_vocab=11, model_dim=8, num_heads=2, encoder_layers=1, decoder_layers=1, ff_dim=16)
+    logits = model(torch.ones(2, 3, dtype=torch.long), torch.ones(2, 2, dtype=torch.long), torch.tensor([3, 0]))
+    logits.sum().backward()
+    assert torch.isfinite(logits).all()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
