@@ -2,9 +2,9 @@
 
     python benchmarks/serving.py [--model RUN/model] [--source test.en] [--clients 1 16 64] [--seconds 5] [--rounds 3]
 
-Requests a second, and the 50th and 99th percentile of the time to an answer, at several numbers of clients that each
+Requests per second, and the 50th and 99th percentile of the time to an answer, at several numbers of clients that each
 ask for one sentence after the other on a connection that is kept. The peer is Flask behind waitress with one call of
-CTranslate2 a request, as LibreTranslate has it, on the same weights, tokenizers and beam. Servers take turns within a
+CTranslate2 per request, as in LibreTranslate, on the same weights, tokenizers and beam. Servers take turns within a
 round, so that another load on the machine hits both alike; ratios are of the same round. All clients live in this
 process: it shares the cores with the server, in the same way for both.
 """
@@ -35,12 +35,12 @@ ADDRESS = re.compile(r"at http://127\.0\.0\.1:(\d+)")
 THREADS = 4  # LibreTranslate's default
 CORES = len(os.sched_getaffinity(0))
 # CTranslate2's workers and the threads of each (0: as many as it likes): as LibreTranslate has them, and at their best.
-PEERS = {"LibreTranslate's way": (1, 0), "LibreTranslate's way, a worker a core": (CORES, 1)}
+PEERS = {"LibreTranslate's way": (1, 0), "LibreTranslate's way, one worker per core": (CORES, 1)}
 
 
 @contextmanager
 def serving(command: list[str]) -> Iterator[int]:
-    """Starts a server, gives its port, and ends it."""
+    """Starts a server, yields its port, and stops it."""
     paths = os.pathsep.join([str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": paths}
@@ -60,7 +60,7 @@ def serving(command: list[str]) -> Iterator[int]:
 
 
 async def load(port: int, lines: list[str], languages: list[str], clients: int, seconds: float) -> dict[str, float]:
-    """Clients ask without a pause for some time; answers of the first tenth are not counted."""
+    """Runs clients without pauses for some time; the first tenth of it is not counted."""
     times: list[float] = []
     begin = time.perf_counter() + seconds / 10
     end = begin + seconds
@@ -69,8 +69,8 @@ async def load(port: int, lines: list[str], languages: list[str], clients: int, 
         choose = random.Random(number)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while (asked := time.perf_counter()) < end:
-            question = {"q": choose.choice(lines), "source": languages[0], "target": languages[1]}
-            body = json.dumps(question).encode()
+            query = {"q": choose.choice(lines), "source": languages[0], "target": languages[1]}
+            body = json.dumps(query).encode()
             writer.write(
                 b"POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
                 + str(len(body)).encode() + b"\r\n\r\n" + body
@@ -86,14 +86,14 @@ async def load(port: int, lines: list[str], languages: list[str], clients: int, 
     await asyncio.gather(*(client(number) for number in range(clients)))
     ranked = sorted(times)
     return {
-        "requests_a_second": round(len(times) / seconds, 1),
+        "requests_per_second": round(len(times) / seconds, 1),
         "p50_ms": round(1000 * statistics.median(ranked), 2),
         "p99_ms": round(1000 * ranked[int(0.99 * (len(ranked) - 1))], 2),
     }
 
 
 def bare(translator: Any, lines: list[str], seconds: float) -> float:
-    """Median milliseconds of a sentence in this process, text in to text out."""
+    """Measures the median milliseconds per sentence in this process, from text to text."""
     choose, times = random.Random(0), []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -106,7 +106,7 @@ def bare(translator: Any, lines: list[str], seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="headwise-demo/run/model")
-    parser.add_argument("--source", default="headwise-demo/corpus/test.en", help="sentences, one a line")
+    parser.add_argument("--source", default="headwise-demo/corpus/test.en", help="sentences, one per line")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     arguments = parser.parse_args()
 
-    from headwise.workflows.export import kept_export
+    from headwise.interop.ctranslate2.kept import kept_export
     from headwise.workflows.translate import open_translator
 
     opener = gzip.open if arguments.source.endswith(".gz") else open
@@ -151,14 +151,14 @@ def main() -> None:
 
 
 def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam: int, missing: str) -> Result:
-    """Every figure a round; ratios are taken within rounds."""
+    """Collects one figure per round; ratios are taken within rounds."""
     settings = {
         "model": arguments.model, "beam": beam, "seconds": arguments.seconds, "rounds": arguments.rounds,
         "peer": f"Flask {version_of('flask')} behind waitress, {THREADS} threads",
     }  # fmt: skip
     result = Result("serving", "Serving", settings, threads=CORES)
     measures: tuple[tuple[str, str, str, Better], ...] = (
-        ("requests_a_second", "requests", "requests/s", "higher"),
+        ("requests_per_second", "requests", "requests/s", "higher"),
         ("p50_ms", "50th percentile", "ms", "lower"),
         ("p99_ms", "99th percentile", "ms", "lower"),
     )
@@ -166,7 +166,7 @@ def as_result(rounds: list[dict[str, Any]], arguments: argparse.Namespace, beam:
         for key, what, unit, better in measures:
             ours = [found["headwise"][count][key] for found in rounds]
             peers = {name: [found[name][count][key] for found in rounds] for name in PEERS if name in rounds[0]}
-            headline = count == 16 and key == "requests_a_second"
+            headline = count == 16 and key == "requests_per_second"
             what = f"{what}, {count} client{'s' if count > 1 else ''}"
             result.add(what, unit, ours=ours, peers=peers, better=better, headline=headline)
     if 1 in arguments.clients:

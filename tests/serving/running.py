@@ -46,7 +46,7 @@ class Running:
                 break
         else:
             raise AssertionError(f"the server did not start: {''.join(self.log)}")
-        # A pipe that nobody reads fills up, and then its writer waits.
+        # The server would block once the pipe is full.
         self._reader = threading.Thread(target=self.log.extend, args=(process.stderr,), daemon=True)
         self._reader.start()
 
@@ -57,7 +57,7 @@ class Running:
     def ask(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, timeout: float = 120
     ) -> Answer:
-        """One request on a connection of its own. A body that is no bytes is sent as JSON."""
+        """One request on a connection of its own. A body that is not bytes is sent as JSON."""
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -117,7 +117,7 @@ def serving(*arguments: object, script: Path | None = None) -> Iterator[Running]
 
 
 class Client:
-    """A connection that is kept alive, for hundreds of clients in one event loop."""
+    """Keeps a connection alive; light enough for hundreds of clients in one event loop."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -125,7 +125,7 @@ class Client:
         self.writer: asyncio.StreamWriter | None = None
 
     async def post(self, path: str, body: Any) -> tuple[int, Any]:
-        """Status and answer; ConnectionError where the server took no connection or closed it without a word."""
+        """Returns status and answer; raises ConnectionError if the connection was refused or closed silently."""
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         assert self.reader is not None

@@ -1,4 +1,4 @@
-"""Who gets in: names, origins, keys, sizes, and clients that dawdle."""
+"""Which requests are accepted: host names, origins, keys, sizes, and slow clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTS = [
     ("localhost.evil.example:{port}", False), ("user@localhost", False), ("", False), ("10.0.0.1:{port}", False),
     ("localhost:port", False), ("localhost/x", False), ("127.0.0.2:{port}", False),
 ]  # fmt: skip
-# What a browser says about where a request comes from, and whether it is this server's own page.
+# Headers by which a browser says where a request comes from, and whether that is this server's own page.
 ORIGINS = [
     ({}, True),
     ({"Origin": "http://{host}"}, True),
@@ -43,8 +43,8 @@ METHODS = [
 ]
 
 
-def test_nothing_cross_site_gets_through(server: Running) -> None:
-    """Every Host with every Origin and every method."""
+def test_no_cross_site_request_is_accepted(server: Running) -> None:
+    """Tries every Host with every Origin and every method."""
     wrong = []
     for template, known in HOSTS:
         host = template.format(port=server.port)
@@ -53,14 +53,14 @@ def test_nothing_cross_site_gets_through(server: Running) -> None:
             for method, path in METHODS:
                 body = {"q": "", "source": "en", "target": "de"} if path == "/translate" else {"max_tokens": 1}
                 answer = server.ask(method, path, body if method == "POST" else None, headers)
-                let_in = answer.status != 403
-                if let_in != (known and own) or "access-control-allow-origin" in answer.headers:
+                accepted = answer.status != 403
+                if accepted != (known and own) or "access-control-allow-origin" in answer.headers:
                     wrong.append((host, origin, method, path, answer.status))
     assert wrong == []
 
 
 def test_a_form_on_another_site_is_refused(server: Running) -> None:
-    """Browsers send these without asking first."""
+    """Browsers send these without a preflight request."""
     for kind in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"):
         headers = {"Content-Type": kind, "Origin": "https://evil.example"}
         assert server.ask("POST", "/translate", b"q=red&source=en&target=de", headers).status == 403
@@ -84,7 +84,7 @@ def test_the_page_has_a_strict_policy(server: Running) -> None:
     assert "frame-ancestors 'none'" in server.ask("GET", "/models").headers["content-security-policy"]
 
 
-def test_keys_open_what_needs_one_and_never_appear_in_the_log(word_model: Path, tmp_path: Path) -> None:
+def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"# mine\n{KEY}\nanother-key-of-somebody\n")
     keys.chmod(0o600)
@@ -113,7 +113,7 @@ def test_keys_open_what_needs_one_and_never_appear_in_the_log(word_model: Path, 
         assert "Hund" not in log
 
 
-def test_a_body_is_counted_while_it_comes(server: Running) -> None:
+def test_a_body_is_counted_while_it_arrives(server: Running) -> None:
     assert server.ask("POST", "/translate", b"x" * 300_000, {"Content-Type": "application/json"}).status == 413
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
         raw.sendall(_head(server, "Transfer-Encoding: chunked"))
@@ -130,14 +130,14 @@ def test_a_body_is_counted_while_it_comes(server: Running) -> None:
         assert b" 413 " in answer
 
 
-def test_a_length_that_is_no_length_is_refused(server: Running) -> None:
+def test_an_invalid_content_length_is_refused(server: Running) -> None:
     for length in (b"-1", b"99999999999999999999999", b"1e3", b"0x10"):
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
             raw.sendall(_head(server, f"Content-Length: {length.decode()}"))
             assert raw.recv(20).split()[1] in (b"400", b"413")
 
 
-def test_a_head_without_end_is_refused(server: Running) -> None:
+def test_endless_headers_are_refused(server: Running) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
         try:

@@ -1,4 +1,4 @@
-"""Clients from PyPI, unchanged, and the server's own questions."""
+"""Unchanged clients from PyPI, and the server's own routes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_glossary_and_protected_spans_are_kept(server: Running) -> None:
     assert WORDS["dog"] in server.translate("red dog", protect=True).json["translatedText"]
 
 
-def test_a_language_model_writes_as_it_does_offline(server: Running, language_model: Path) -> None:
+def test_a_language_model_generates_the_same_text_as_offline(server: Running, language_model: Path) -> None:
     offline = open_generator(language_model).generate("the ", samples=2, max_tokens=9, seed=3, top_k=5)
     answer = server.ask(
         "POST", "/generate", {"prompt": "the ", "samples": 2, "max_tokens": 9, "seed": 3, "top_k": 5}
@@ -154,8 +154,8 @@ def test_every_mistake_is_one_clear_line(server: Running) -> None:
         ({"q": "a" * 10001, "source": "en", "target": "de"}, 400, "at most 10000 characters"),
         ({"source": "en", "target": "de"}, 400, "q: Field required"),
     ]  # fmt: skip
-    for question, status, part in cases:
-        answer = server.ask("POST", "/translate", question)
+    for body, status, part in cases:
+        answer = server.ask("POST", "/translate", body)
         assert (answer.status, part in answer.json["error"]) == (status, True), answer.json
     assert server.ask("POST", "/translate", b"q=a", {"Content-Type": "text/plain"}).status == 415
     assert server.ask("POST", "/translate", b"{", {"Content-Type": "application/json"}).status == 400

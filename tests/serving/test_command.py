@@ -1,4 +1,4 @@
-"""The call itself: what it refuses, before any model is opened, and how it ends."""
+"""The command `headwise serve`: which calls it refuses before a model is opened, and its exit codes."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_two_models_of_one_name_are_refused(headwise: Command, word_model: Path)
     assert (code, "two models are called 'a'" in err) == (2, True)
 
 
-def test_a_port_that_is_taken_is_told(headwise: Command) -> None:
+def test_a_port_in_use_is_reported(headwise: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         code, _, err = headwise("serve", "--port", other.getsockname()[1])
     assert code == 2
     assert "Address already in use; choose another --port" in err
 
 
-def test_help_teaches(headwise: Command) -> None:
+def test_help_shows_examples(headwise: Command) -> None:
     code, out, _ = headwise("serve", "--help")
     assert code == 0
     for part in ("headwise serve --model run/model", "--api-key-file", "LibreTranslate", "/health/ready"):

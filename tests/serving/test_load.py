@@ -1,4 +1,4 @@
-"""Many clients at once: every answer is the one that offline translation gives, and no bound is passed."""
+"""Many clients at once get the answers of offline translation, and no limit is exceeded."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from headwise.workflows.translate import open_translator
 QUEUE = 32
 
 
-def questions(word_model: Path) -> list[tuple[dict[str, Any], str]]:
-    """Questions of several kinds, so that batches are mixed, with their offline answers."""
+def expected_answers(word_model: Path) -> list[tuple[dict[str, Any], str]]:
+    """Makes requests of several kinds, so that batches are mixed, with the answers of offline translation."""
     translator = open_translator(word_model)
     texts = [
         *english_sentences(60, seed=11, longest=12),
@@ -37,15 +37,15 @@ def questions(word_model: Path) -> list[tuple[dict[str, Any], str]]:
 
 
 async def storm(port: int, clients: int, seconds: float, asked: list[tuple[dict[str, Any], str]]) -> dict[str, int]:
-    """Clients that ask one question after the other; how often each thing happened."""
+    """Runs clients that send one request after the other, and counts the results."""
     seen: collections.Counter[str] = collections.Counter()
     until = time.monotonic() + seconds
 
     async def client(number: int) -> None:
         choose, connection = random.Random(number), Client(port)
         while time.monotonic() < until:
-            question, expected = choose.choice(asked)
-            status, answer = await connection.post("/translate", question)
+            body, expected = choose.choice(asked)
+            status, answer = await connection.post("/translate", body)
             if status == 200:
                 seen["right" if answer == {"translatedText": expected} else "wrong"] += 1
             else:
@@ -58,7 +58,7 @@ async def storm(port: int, clients: int, seconds: float, asked: list[tuple[dict[
 
 
 def run_storm(word_model: Path, clients: int, seconds: float) -> None:
-    asked = questions(word_model)
+    asked = expected_answers(word_model)
     with serving("--model", word_model, "--queue", QUEUE, "--quiet") as running:
         asyncio.run(storm(running.port, clients, seconds / 3, asked))
         before, deepest, over = running.memory(), 0.0, threading.Event()
@@ -79,7 +79,7 @@ def run_storm(word_model: Path, clients: int, seconds: float) -> None:
         assert running.stop() == 0
     assert set(seen) <= {"right", "429"}, seen
     assert seen["right"] > clients
-    assert seen.get("429", 0) > 0, "there were to be more clients than the queue takes"
+    assert seen.get("429", 0) > 0, "the queue was never full"
     assert 0 < deepest <= QUEUE
     assert jobs > 1.5 * batches, "requests were not decoded together"
     assert grown < 40 * 2**20, f"memory grew by {grown / 2**20:.0f} MB"
@@ -94,21 +94,21 @@ def test_200_clients_for_30_seconds_get_the_answers_of_offline_translation(word_
     run_storm(word_model, clients=200, seconds=30)
 
 
-def test_beyond_the_bound_the_answer_is_429_while_others_still_wait(held: Running, flag: Path) -> None:
+def test_a_full_queue_answers_429_and_keeps_those_that_wait(held: Running, flag: Path) -> None:
     flag.touch()
     answers: list[int] = []
-    askers = [threading.Thread(target=lambda: answers.append(held.translate("red dog").status)) for _ in range(4)]
-    for asker in askers:
-        asker.start()
+    clients = [threading.Thread(target=lambda: answers.append(held.translate("red dog").status)) for _ in range(4)]
+    for client in clients:
+        client.start()
     while held.metric("headwise_queue_requests", lane="translate") < 4:
         pass
     for _ in range(3):
         refused = held.translate("blue cat")
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
-    assert answers == []  # nobody's turn came before: the engine hangs
+    assert answers == []  # the engine hangs: none of them can have been answered
     flag.unlink()
-    for asker in askers:
-        asker.join()
+    for client in clients:
+        client.join()
     assert answers == [200] * 4
     assert held.metric("headwise_rejections_total", reason="busy") == 3
 

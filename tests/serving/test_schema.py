@@ -1,4 +1,4 @@
-"""The schema is true: questions made from it, right and wrong ones, get the answers that it promises."""
+"""The OpenAPI schema is true: valid and invalid requests made from it get the answers that it documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ expected-statuses = [400, 401, 403, 404, 405, 413, 415, 429]
 
 
 def ask_by_schema(server: Running, folder: Path, examples: int, phases: str) -> int:
-    """Runs schemathesis; how many cases there were."""
+    """Runs schemathesis and returns the number of cases."""
     settings = folder / "schemathesis.toml"
     settings.write_text(SETTINGS)
     command = [
@@ -38,10 +38,10 @@ def ask_by_schema(server: Running, folder: Path, examples: int, phases: str) -> 
     return int(found[1].replace(",", ""))
 
 
-def test_hundreds_of_questions_from_the_schema_cause_no_server_error(server: Running, tmp_path: Path) -> None:
+def test_hundreds_of_requests_from_the_schema_cause_no_server_error(server: Running, tmp_path: Path) -> None:
     assert ask_by_schema(server, tmp_path, examples=45, phases="fuzzing") >= 300
 
 
 @pytest.mark.slow
-def test_5000_questions_from_the_schema_cause_no_server_error(server: Running, tmp_path: Path) -> None:
+def test_5000_requests_from_the_schema_cause_no_server_error(server: Running, tmp_path: Path) -> None:
     assert ask_by_schema(server, tmp_path, examples=700, phases="coverage,fuzzing") >= 5000

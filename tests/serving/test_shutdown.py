@@ -1,4 +1,4 @@
-"""The end of a server: what was accepted is finished or refused, and nobody is left without an answer."""
+"""On shutdown every accepted request is answered: finished, or ended with a 503."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from running import Client, Running, serving
-from test_load import questions
+from test_load import expected_answers
 
 
 async def ask_until_it_ends(running: Running, asked: list[tuple[dict[str, Any], str]], clients: int) -> dict[str, int]:
-    """Clients ask without a pause; after a while the server gets SIGTERM. What became of every question."""
+    """Counts what became of the requests of busy clients when the server gets SIGTERM."""
     seen: collections.Counter[str] = collections.Counter()
     warm = asyncio.Event()
 
     async def client(number: int) -> None:
         choose, connection = random.Random(number), Client(running.port)
         while True:
-            question, expected = choose.choice(asked)
+            body, expected = choose.choice(asked)
             try:
-                status, answer = await connection.post("/translate", question)
+                status, answer = await connection.post("/translate", body)
             except ConnectionRefusedError:
                 seen["refused"] += 1
                 return
@@ -50,25 +50,25 @@ async def ask_until_it_ends(running: Running, asked: list[tuple[dict[str, Any], 
 
 def test_sigterm_under_load_answers_or_refuses_every_request(word_model: Path) -> None:
     with serving("--model", word_model, "--quiet") as running:
-        seen = asyncio.run(ask_until_it_ends(running, questions(word_model), clients=40))
+        seen = asyncio.run(ask_until_it_ends(running, expected_answers(word_model), clients=40))
         assert running.end() == 0
     assert set(seen) <= {"right", "503", "refused"}, seen
-    assert seen.get("503", 0) + seen.get("refused", 0) == 40  # in the end every client has been turned away in words
+    assert seen.get("503", 0) + seen.get("refused", 0) == 40  # every client has been turned away with an answer
 
 
-def test_what_is_not_done_within_the_grace_time_is_refused(held: Running, flag: Path) -> None:
+def test_requests_unfinished_after_the_grace_time_get_503(held: Running, flag: Path) -> None:
     flag.touch()
     statuses: list[int] = []
-    asker = threading.Thread(target=lambda: statuses.append(held.translate("red dog").status))
-    asker.start()
+    client = threading.Thread(target=lambda: statuses.append(held.translate("red dog").status))
+    client.start()
     while not held.metric("headwise_queue_requests"):
         pass
     assert held.stop() == 0
-    asker.join()
+    client.join()
     assert statuses == [503]
 
 
-def test_a_stream_is_finished_before_the_end(language_model: Path) -> None:
+def test_a_stream_is_finished_before_the_shutdown(language_model: Path) -> None:
     from test_streams import begin
 
     with serving("--model", f"letters={language_model}") as running:
@@ -81,8 +81,8 @@ def test_a_stream_is_finished_before_the_end(language_model: Path) -> None:
 
 def test_a_second_signal_ends_it_at_once(held: Running, flag: Path) -> None:
     flag.touch()
-    asker = threading.Thread(target=lambda: _ignore(held))
-    asker.start()
+    client = threading.Thread(target=lambda: _ignore(held))
+    client.start()
     while not held.metric("headwise_queue_requests"):
         pass
     held.process.send_signal(signal.SIGTERM)
@@ -90,7 +90,7 @@ def test_a_second_signal_ends_it_at_once(held: Running, flag: Path) -> None:
         pass
     held.process.send_signal(signal.SIGTERM)
     assert held.end() == 128 + signal.SIGTERM
-    asker.join()
+    client.join()
 
 
 def _ignore(running: Running) -> None:

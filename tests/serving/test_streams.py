@@ -1,4 +1,4 @@
-"""Text while it is written: the same as at once, and no work for a client that has gone."""
+"""Streams have the same text as plain answers, and cost nothing once their client has left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGGED = Path(__file__).with_name("rigged.py")
 
 
 def begin(running: Running, path: str = "/generate", **changes: object) -> http.client.HTTPConnection:
-    """A stream of which the first event has come."""
+    """Opens a stream and waits for its first event."""
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
     connection.request("POST", path, json.dumps({**LONG, **changes}), {"Content-Type": "application/json"})
     response = connection.getresponse()
@@ -35,8 +35,8 @@ def hang_up(connection: http.client.HTTPConnection) -> None:
 
 def test_a_stream_is_the_text_piece_by_piece(server: Running, language_model: Path) -> None:
     offline = open_generator(language_model).generate("the ", max_tokens=30, seed=4, stop=["og"])[0]
-    question = {"prompt": "the ", "max_tokens": 30, "seed": 4, "stop": ["og"], "stream": True}
-    answer = server.ask("POST", "/generate", question)
+    body = {"prompt": "the ", "max_tokens": 30, "seed": 4, "stop": ["og"], "stream": True}
+    answer = server.ask("POST", "/generate", body)
     assert answer.headers["content-type"].startswith("text/event-stream")
     events = [json.loads(line.removeprefix("data: ")) for line in answer.body.decode().split("\n\n") if line]
     assert "".join(event.get("text", "") for event in events) == offline.text
@@ -71,5 +71,5 @@ def test_more_texts_than_slots_wait_and_more_than_the_queue_are_refused(language
             assert running.ask("GET", "/health/ready").status == 200  # busy is not stuck
             assert running.metric("headwise_active_jobs", lane="write") == 1
             hang_up(first)
-            for stream in as_completed(waiting):  # each has its turn when the one before has gone
+            for stream in as_completed(waiting):  # each starts when the one before has ended
                 hang_up(stream.result())

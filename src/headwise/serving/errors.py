@@ -1,4 +1,4 @@
-"""Errors that clients are told about: a status and one line."""
+"""Errors as clients see them: a status and one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClientLeft(RequestError):
 
 
 def as_request_error(error: Exception) -> RequestError:
-    """Translates any error. Only messages that are written for users are shown; others may quote a text."""
+    """Converts any error. Only messages that are written for users are shown; others may quote a text."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, QueueFull):

@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 
 def _whole(value: Any) -> Any:
-    """Accepts 1.0 as a whole number: JSON does not tell it from 1."""
+    """Accepts 1.0 as a whole number: JSON does not distinguish it from 1."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

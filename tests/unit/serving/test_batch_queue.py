@@ -1,4 +1,4 @@
-"""Which jobs are done together, in which order, and what happens to those of a client that has left."""
+"""Which jobs share a batch, in which order, and what happens to those of a client that has left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headwise.serving.limits import Limits
 
 @dataclass(eq=False)
 class Recorder:
-    """Work that writes down its batches; the first waits until it is let go."""
+    """Records its batches; blocks until `go` is set."""
 
     go: threading.Event = field(default_factory=threading.Event)
     begun: threading.Event = field(default_factory=threading.Event)
@@ -47,7 +47,7 @@ async def first(queue: BatchQueue, work: Recorder) -> asyncio.Task[list[Any]]:
     return task
 
 
-def test_what_waits_is_done_together_and_answered_in_order() -> None:
+def test_waiting_jobs_share_a_batch_and_are_answered_in_order() -> None:
     async def scene() -> None:
         queue, work = make_queue(), Recorder()
         one = await first(queue, work)
@@ -62,7 +62,7 @@ def test_what_waits_is_done_together_and_answered_in_order() -> None:
     asyncio.run(scene())
 
 
-def test_only_like_sizes_and_equal_work_are_done_together() -> None:
+def test_only_jobs_of_similar_size_and_equal_work_share_a_batch() -> None:
     async def scene() -> None:
         queue, work, other = make_queue(batch=3), Recorder(), Recorder()
         other.go.set()
@@ -80,7 +80,7 @@ def test_only_like_sizes_and_equal_work_are_done_together() -> None:
     asyncio.run(scene())
 
 
-def test_one_bad_item_does_not_spoil_its_neighbours() -> None:
+def test_one_bad_item_does_not_fail_the_rest_of_its_batch() -> None:
     async def scene() -> None:
         queue, work = make_queue(), Recorder()
         one = await first(queue, work)
@@ -115,7 +115,7 @@ def test_a_cancelled_request_is_not_begun_and_frees_its_place() -> None:
     asyncio.run(scene())
 
 
-def test_work_that_nobody_waits_for_is_stopped_at_its_next_beat() -> None:
+def test_work_without_clients_is_stopped_at_its_next_heartbeat() -> None:
     beats, stopped = threading.Event(), threading.Event()
 
     @dataclass(eq=False)
@@ -140,7 +140,7 @@ def test_work_that_nobody_waits_for_is_stopped_at_its_next_beat() -> None:
     asyncio.run(scene())
 
 
-def test_an_urgent_job_goes_first_and_passes_the_bound() -> None:
+def test_an_urgent_job_goes_first_even_if_the_queue_is_full() -> None:
     async def scene() -> None:
         queue, work, probe = make_queue(queue=2), Recorder(), Recorder()
         one = await first(queue, work)
@@ -157,7 +157,7 @@ def test_an_urgent_job_goes_first_and_passes_the_bound() -> None:
     asyncio.run(scene())
 
 
-def test_a_call_that_takes_far_too_long_is_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_takes_far_too_long_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwise.serving.batch_queue.STUCK_SECONDS", 0.0)
 
     async def scene() -> None:
@@ -173,7 +173,7 @@ def test_a_call_that_takes_far_too_long_is_trouble(monkeypatch: pytest.MonkeyPat
     asyncio.run(scene())
 
 
-def test_closing_refuses_whoever_waits_and_whoever_comes() -> None:
+def test_a_closed_queue_refuses_waiting_and_new_requests() -> None:
     async def scene() -> None:
         queue, work = make_queue(), Recorder()
         tasks = [await first(queue, work), asyncio.create_task(queue.submit(work, ["second"], [5]))]

@@ -21,7 +21,7 @@ def records(steps: range) -> str:
     return "".join(json.dumps({"event": "train", "step": step, "loss": 1.0}) + "\n" for step in steps)
 
 
-def test_records_come_from_a_line_on_and_half_a_line_waits(tmp_path: Path) -> None:
+def test_records_start_at_a_given_line_and_an_unfinished_line_is_left_out(tmp_path: Path) -> None:
     path = a_run(tmp_path, "one", records(range(3)) + '{"event": "train", "st')
     run = list_runs(tmp_path)["one"]
     first, following = run.records(0)
@@ -34,7 +34,7 @@ def test_records_come_from_a_line_on_and_half_a_line_waits(tmp_path: Path) -> No
     assert run.records(5) == ([], 5)
 
 
-def test_damaged_lines_and_what_is_no_number_do_no_harm(tmp_path: Path) -> None:
+def test_damaged_lines_and_nan_do_no_harm(tmp_path: Path) -> None:
     a_run(tmp_path, "one", '{"event": "train", "step": 1, "loss": NaN}\nnot json\n[1]\n{"event": "end", "step": 2}\n')
     found, following = list_runs(tmp_path)["one"].records(0)
     assert found == [{"event": "train", "step": 1, "loss": None}, {"event": "end", "step": 2}]

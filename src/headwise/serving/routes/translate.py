@@ -17,7 +17,7 @@ from headwise.serving.errors import RequestError
 from headwise.serving.limits import MAX_TEXT, Limits
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, check_key, read_body, unless_client_leaves
 from headwise.serving.routes import MakeQueue
-from headwise.serving.routes.translation_model import TranslatedText, TranslateOptions, TranslationModel, Translators
+from headwise.serving.routes.translation_model import TranslatedText, TranslationModel, TranslationSettings, Translators
 from headwise.serving.schemas import Name, RequestBody, Text, Whole
 from headwise.tasks.translate import ServedTranslator
 from headwise.text.languages import name_of
@@ -81,9 +81,9 @@ class TranslateBody(RequestBody):
         return [self.q] if isinstance(self.q, str) else self.q
 
     @property
-    def options(self) -> TranslateOptions:
+    def settings(self) -> TranslationSettings:
         glossary = tuple(sorted((self.glossary or {}).items()))
-        return TranslateOptions(self.beam, self.alternatives, glossary, self.protect, self.details)
+        return TranslationSettings(self.beam, self.alternatives, glossary, self.protect, self.details)
 
 
 class TranslateForm(RequestBody):
@@ -160,7 +160,7 @@ async def translate(request: Request) -> JSONResponse:
     source, detected = _source(translators, body)
     model = translators.find(source, body.target, body.model)
     with state.count_rejections(model.facts.name):
-        work = model.translate(body.texts, body.options)
+        work = model.translate(body.texts, body.settings)
         answers = await unless_client_leaves(request, work, state.limits.timeout)
     state.metrics.tokens.labels(model.facts.name).inc(sum(len(answer.whole.ids) for answer in answers))
     return JSONResponse(_content(body, answers, detected, model.facts.name))

@@ -19,8 +19,8 @@ LONG_TEXT = 2_000  # characters: a longer text is split into sentences outside t
 
 
 @dataclass(frozen=True)
-class TranslateOptions:
-    """How texts are to be translated; sentences with equal options may share a batch."""
+class TranslationSettings:
+    """How texts are to be translated; sentences with equal settings may share a batch."""
 
     beam: int | None = None
     alternatives: int = 0
@@ -39,17 +39,17 @@ class TranslateWork:
     """Translates sentences."""
 
     model: TranslationModel
-    options: TranslateOptions
+    settings: TranslationSettings
 
     def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[Translation]:
-        options = self.options
+        settings = self.settings
         return self.model.served.translate(
             items,
-            details=options.details,
-            beam=options.beam,
-            n_best=1 + options.alternatives,
-            glossary=dict(options.glossary),
-            protect=options.protect,
+            details=settings.details,
+            beam=settings.beam,
+            n_best=1 + settings.alternatives,
+            glossary=dict(settings.glossary),
+            protect=settings.protect,
         )
 
 
@@ -66,15 +66,15 @@ class TranslationModel(ServedModel):
 
     served: ServedTranslator
 
-    async def translate(self, texts: Sequence[str], options: TranslateOptions) -> list[TranslatedText]:
+    async def translate(self, texts: Sequence[str], settings: TranslationSettings) -> list[TranslatedText]:
         """Splits the texts, queues every sentence by itself, and joins the translations."""
         split = self._split if sum(map(len, texts)) < LONG_TEXT else self._split_in_thread
         pieces = await split(texts)
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
-        beam = max(options.beam or self.facts.default_beam or 1, 1 + options.alternatives)
-        queue = self.side_queue if options.constrained else self.queue
+        beam = max(settings.beam or self.facts.default_beam or 1, 1 + settings.alternatives)
+        queue = self.side_queue if settings.constrained else self.queue
         sizes = [beam * (10 + len(text)) for text in flat]
-        found = iter(await queue.submit(TranslateWork(self, options), flat, sizes))
+        found = iter(await queue.submit(TranslateWork(self, settings), flat, sizes))
         answers = []
         for sentences in pieces:
             parts: list[Translation] = [next(found) for piece in sentences if piece.text]
