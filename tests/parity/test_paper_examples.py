@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from headwise.config.presets import PRESETS
 from torch import nn
 
 import headwise as hw
+from headwise.config.families import find_family
 from headwise.nn import Dropout, FeedForward, MultiHeadAttention
 
 
@@ -149,7 +149,9 @@ def test_the_three_dropouts_are_where_the_paper_and_its_code_have_them() -> None
 
 @pytest.mark.parametrize("name", ["base", "big"])
 def test_parameter_counts_follow_the_formula(name: str) -> None:
-    sizes, vocab = PRESETS["transformer"][name], 37000
+    family, vocab = find_family("transformer"), 37000
+    assert family is not None
+    sizes = family.resolve(name, {}).model_dump()
     with torch.device("meta"):
         model = hw.Transformer(source_vocab=vocab, **sizes)
     d, f = sizes["model_dim"], sizes["ff_dim"]
@@ -164,9 +166,11 @@ def test_parameter_counts_follow_the_formula(name: str) -> None:
 
 
 def test_base_is_the_default_of_the_constructor() -> None:
+    family = find_family("transformer")
+    assert family is not None
     with torch.device("meta"):
         model = hw.Transformer(source_vocab=100)
-    assert {k: model.architecture[k] for k in PRESETS["transformer"]["base"]} == PRESETS["transformer"]["base"]
+    assert model.settings == family.resolve("base", {})
 
 
 def test_embeddings_are_scaled_and_one_matrix_serves_three_uses() -> None:
