@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwise.training.diagnostics import diverging, empty_outputs, far_below, not_falling, overfitting
+from headwise.training.diagnostics import diverging, empty_outputs, far_above, not_falling, overfitting
 
 FALLING = [6.0 / (1 + 0.1 * n) for n in range(30)]
 
@@ -11,7 +11,7 @@ def test_a_healthy_run_gets_no_warning() -> None:
     assert not_falling(FALLING) is None
     assert diverging(FALLING) is None
     assert overfitting([(3.0, 3.1), (2.5, 2.7), (2.0, 2.4), (1.8, 2.3), (1.6, 2.3)]) is None
-    assert far_below([(3.0, 3.2), (2.0, 2.6)]) is None
+    assert far_above([(3.0, 3.2), (2.0, 2.6)]) is None
     assert empty_outputs(0.02) is None
 
 
@@ -21,7 +21,7 @@ def test_a_healthy_run_gets_no_warning() -> None:
         (not_falling([9.0] * 20), "learning rate"),
         (diverging([6.0, 4.0, 3.0, 2.5, 7.0, 8.0]), "clip_norm"),
         (overfitting([(2.0, 2.5), (1.5, 2.6), (1.0, 2.8), (0.7, 3.0)]), "dropout"),
-        (far_below([(2.0, 5.0), (1.5, 5.0)]), "headwise check"),
+        (far_above([(2.0, 5.0), (1.5, 5.0)]), "headwise check"),
         (empty_outputs(0.5), "50%"),
     ],
 )

@@ -20,7 +20,9 @@ class Validation(Validate):
         self.measured = iter(measured)
 
     def measure(self, trainer: Trainer) -> dict[str, Any]:
-        return dict(next(self.measured))
+        measured = dict(next(self.measured))
+        self.scores = tuple(name for name in measured if name != "log_loss")
+        return measured
 
 
 def trainer(step: int = 1, patience: int = 0) -> Trainer:

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 
 import headwise as hw
 from headwise.config.schema import Training
 from headwise.data.batch import Batch
+from headwise.data.pairs import pair_batch
+from headwise.losses import BatchLoss, batch_loss
+from headwise.models.interface import Network
 from headwise.text.ragged import Ragged
-from headwise.training.ema import MovingAverage
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater, share_seed
 
@@ -23,7 +24,7 @@ def ragged(generator: torch.Generator, rows: int, vocab: int) -> Ragged:
 
 def batch(rows: int = 40, vocab: int = 50) -> Batch:
     generator = torch.Generator().manual_seed(0)
-    return Batch.of(ragged(generator, rows, vocab), ragged(generator, rows, vocab))
+    return pair_batch(ragged(generator, rows, vocab), ragged(generator, rows, vocab))
 
 
 def model(dropout: float = 0.0) -> hw.Transformer:
@@ -53,12 +54,12 @@ def test_the_loss_is_a_mean_over_targets_and_padding_does_not_count() -> None:
     network, one = model(), batch()
     update = updater(network, smoothing=0.1)(one, 0.0)
     network = model()
-    logits = network(one.source, one.target_input, one.source_lengths)
-    total, count = hw.label_smoothed_cross_entropy(logits, one.target_output, 0.1)
+    logits = network(*one.inputs)
+    total, count = hw.label_smoothed_cross_entropy(logits, one.targets, 0.1)
     assert update.loss == pytest.approx((total / count).item(), rel=1e-5)
-    plain, _ = hw.label_smoothed_cross_entropy(logits, one.target_output, 0.0)
+    plain, _ = hw.label_smoothed_cross_entropy(logits, one.targets, 0.0)
     assert update.log_loss == pytest.approx((plain / count).item(), rel=1e-5)
-    assert update.tokens == count == one.target_lengths.sum()
+    assert update.tokens == count == one.tokens
 
 
 def test_clipping_bounds_the_norm_and_keeps_the_direction() -> None:
@@ -73,7 +74,7 @@ def test_clipping_bounds_the_norm_and_keeps_the_direction() -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_gradient_that_is_no_number_is_not_learned_from(bad: float) -> None:
+def test_a_nan_or_infinite_gradient_is_not_learned_from(bad: float) -> None:
     network = model()
     step = updater(network)
     before = copy.deepcopy(network.state_dict())
@@ -83,19 +84,6 @@ def test_a_gradient_that_is_no_number_is_not_learned_from(bad: float) -> None:
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
     handle.remove()
     assert not step(batch(), 0.1).skipped
-
-
-def test_moving_average_follows_the_weights_and_gives_them_back() -> None:
-    network = model()
-    average = MovingAverage(network, 0.5)
-    start = network.output.weight.detach().clone()
-    with torch.no_grad():
-        network.output.weight.add_(1.0)
-    average.update(step=10_000)
-    moved = network.output.weight.detach().clone()
-    with average.applied():
-        torch.testing.assert_close(network.output.weight, start + 0.5)
-    assert torch.equal(network.output.weight, moved)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -118,8 +106,12 @@ def test_every_update_and_share_draws_other_masks() -> None:
     assert len(seeds) == 5 * 20 * 4
 
 
-def test_batch_gives_no_lengths_when_nothing_is_padded() -> None:
-    flat = Ragged(np.arange(4, 12), np.array([4, 4]))
-    assert Batch.of(flat, flat).inputs[2] is None
-    uneven = Ragged(np.arange(4, 12), np.array([5, 3]))
-    assert Batch.of(uneven, flat).inputs[2] is not None
+def test_the_loss_is_the_one_that_the_task_gives() -> None:
+    def doubled(network: Network, batch: Batch, smoothing: float) -> BatchLoss:
+        plain = batch_loss(network, batch, smoothing)
+        return BatchLoss(2 * plain.total, plain.log_loss, plain.count)
+
+    plain, twice = updater(model())(batch(), 0.0), updater(model(), loss=doubled)(batch(), 0.0)
+    assert twice.loss == pytest.approx(2 * plain.loss, rel=1e-6)
+    assert twice.norm == pytest.approx(2 * plain.norm, rel=1e-5)
+    assert twice.log_loss == pytest.approx(plain.log_loss, rel=1e-6)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from small_stores import WORDS, sentences, words
 
-from headwise.data.batch import LanguageBatch
-from headwise.data.batches import Cursor, walk
+from headwise.data.blocks import BlockBatches, StreamBatches, TokenStream, block_batch
+from headwise.data.cursor import Cursor, walk
 from headwise.data.store import Store
-from headwise.data.stream import BlockBatches, StreamBatches, TokenStream
 
 LINES = ["a big dog", "", "runs", "over the green hill and sees two", "", "", "birds", *sentences(40, 5)]
 
@@ -52,7 +51,7 @@ def test_streams_go_on_where_the_batch_before_ended(store: Store) -> None:
     assert [token for token in rows.flatten().tolist() if token] == whole()
     for before, after in pairwise(made):
         going = after.targets[:, 0] != 0
-        assert before.targets[going, -1].tolist() == after.ids[going, 0].tolist()
+        assert before.targets[going, -1].tolist() == after.inputs[0][going, 0].tolist()
 
 
 def test_blocks_come_in_another_order_and_cut_elsewhere_in_each_epoch(store: Store) -> None:
@@ -71,9 +70,8 @@ def test_blocks_come_in_another_order_and_cut_elsewhere_in_each_epoch(store: Sto
 def test_a_cursor_leads_to_the_same_batch(store: Store, kind: type) -> None:
     walked = list(walk(kind(store, 40, 8), epochs=2))
     for (_, cursor), (batch, _) in pairwise(walked):
-        again: LanguageBatch
         again, _ = next(walk(kind(store, 40, 8), cursor))
-        assert again.ids.tolist() == batch.ids.tolist()
+        assert again.inputs[0].tolist() == batch.inputs[0].tolist()
         assert again.targets.tolist() == batch.targets.tolist()
 
 
@@ -93,3 +91,11 @@ def test_a_row_names_the_line_it_begins_in(store: Store) -> None:
 def test_words_that_the_text_has_are_all_in_the_stream(store: Store) -> None:
     tokens = set(TokenStream(store).read(0, len(whole())).tolist())
     assert tokens == {3, *words().encode(" ".join(WORDS))}
+
+
+def test_a_block_says_the_next_token_and_counts_no_padding() -> None:
+    batch = block_batch(np.array([[3, 10, 11, 3], [12, 13, 0, 0]]), np.array([1, 2]), index=2)
+    assert [tensor.tolist() for tensor in batch.inputs] == [[[3, 10, 11], [12, 13, 0]]]
+    assert batch.targets.tolist() == [[10, 11, 3], [13, 0, 0]]
+    assert (batch.tokens, batch.index) == (4, 2)
+    assert [piece.tokens for piece in batch.split(2)] == [3, 1]
