@@ -52,10 +52,12 @@ class PairBatches:
         rank: int = 0,
         world: int = 1,
         resample: tuple[Resample | None, Resample | None] = (None, None),
+        sides: tuple[str, str] = ("source", "target"),
     ) -> None:
         self.store, self.shuffle, self.rank, self.world = store, shuffle, rank, world
-        self.resample = resample
-        self.planner = Planner(store.lengths("source"), store.lengths("target"), batch_tokens, seed, longest)
+        self.resample, self.sides = resample, sides
+        source, target = map(store.lengths, sides)
+        self.planner = Planner(source, target, batch_tokens, seed, longest)
         self._planned: tuple[int, Plan] | None = None
         self._sorted_again: set[int] = set()  # where the neighbourhoods begin that resampling has sorted anew
 
@@ -83,7 +85,7 @@ class PairBatches:
         return plan.rows(cursor.index)
 
     def _pieces(self, epoch: int, rows: Ints) -> list[Ragged]:
-        sides = [self.store.rows(side, rows) for side in ("source", "target")]
+        sides = [self.store.rows(side, rows) for side in self.sides]
         return [
             side if again is None else again(epoch, rows, side)
             for again, side in zip(self.resample, sides, strict=True)

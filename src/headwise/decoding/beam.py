@@ -105,7 +105,12 @@ def select(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates
     """The 2 · beam best continuations: `beam` are left even if every hypothesis may end."""
     so_far = torch.from_numpy(beams.scores).to(log_probs.device, log_probs.dtype)
     pairs = top_pairs(restrict(log_probs, beams, filters), so_far, 2 * beams.beam)
-    return Candidates(*(part.cpu().numpy() for part in pairs))
+    found = Candidates(*(part.cpu().numpy() for part in pairs))
+    missing = 2 * beams.beam - found.sums.shape[1]
+    if not missing:
+        return found
+    none = ((0, 0), (0, missing))  # a vocabulary may have fewer continuations than the beam has places
+    return Candidates(np.pad(found.sums, none, constant_values=_DEAD), *(np.pad(part, none) for part in found[1:]))
 
 
 def finish(candidates: Candidates, beams: Beams, limits: Array) -> tuple[list[Ended], Candidates]:
@@ -122,10 +127,8 @@ def finish(candidates: Candidates, beams: Beams, limits: Array) -> tuple[list[En
     order = np.argsort(ends | ~alive, axis=1, kind="stable")[:, : beams.beam]
     going = Candidates(*(np.take_along_axis(part, order, axis=1) for part in candidates))
     dead = np.take_along_axis(ends | ~alive, order, axis=1) | last[:, None]
-    missing = ((0, 0), (0, beams.beam - order.shape[1]))  # a vocabulary may be smaller than the beam
-    sums = np.pad(np.where(dead, _DEAD, going.sums), missing, constant_values=_DEAD)
-    tokens = np.pad(np.where(dead, PAD, going.tokens), missing, constant_values=PAD)
-    return ended, Candidates(sums, np.pad(going.rows, missing), tokens, np.pad(going.log_probs, missing))
+    sums, tokens = np.where(dead, _DEAD, going.sums), np.where(dead, PAD, going.tokens)
+    return ended, going._replace(sums=sums, tokens=tokens)
 
 
 def _ended(candidates: Candidates, beams: Beams, place: int, slot: int) -> Ended:
