@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headwise.cli.progress import progress
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +76,7 @@ def check(
     data, base = _data(recipe, options)
     from headwise.workflows.check import check as check_text
 
-    with _progress() as advance:
+    with progress("lines") as advance:
         report = check_text(data, base, advance)
     if as_json:
         print(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
@@ -105,29 +103,6 @@ def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     nested = {key: _without_empty(value) if isinstance(value, dict) else value for key, value in values.items()}
     return {key: value for key, value in nested.items() if value}
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Lines and their speed on standard error, if someone is watching it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.completed:,} lines, {task.fields[rate]:,} per second"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None, rate=0)
-
-        def advance(lines: int) -> None:
-            progress.update(task, advance=lines, rate=int(progress.tasks[0].speed or 0))
-
-        yield advance
 
 
 def print_report(report: Report) -> None:

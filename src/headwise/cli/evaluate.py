@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headwise.cli.progress import progress
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,18 +86,3 @@ def _warn_of_overlap(found: Overlap | None) -> None:
         f"for example line {first}; the scores say less than they seem to",
         file=sys.stderr,
     )
-
-
-@contextmanager
-def progress(unit: str) -> Iterator[Callable[[int], None] | None]:
-    """How much is done, and how fast, on standard error, if someone is watching."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    done = TextColumn("{task.completed:,} " + unit + ", {task.fields[rate]:,} per second")
-    with Progress(SpinnerColumn(), done, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, rate=0)
-        yield lambda count: bar.update(task, advance=count, rate=int(bar.tasks[0].speed or 0))

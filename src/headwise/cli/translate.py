@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
+from headwise.cli.progress import Advance, progress
 from headwise.config.ranks import Ranks
 from headwise.errors import UsageError
 
@@ -120,7 +121,7 @@ def translate(
         return
     trouble: list[int] = []
     done = 0
-    with output(output_file) as stream, progress(input_file) as advance:
+    with output(output_file) as stream, line_progress(input_file) as advance:
         for lines, cut_off in render(chunks):
             trouble += [done + place + 1 for place in cut_off]
             done += len(lines)
@@ -135,7 +136,7 @@ def _shared(input_file: str, output_file: str, about: dict[str, Any], render: An
     from headwise.training.distributed import joined
     from headwise.workflows.distributed_translate import translate_parts
 
-    with joined() as world, progress(input_file if world.leads else "-") as advance:
+    with joined() as world, line_progress(input_file if world.leads else "-") as advance:
 
         def shown(chunks: Iterable[list[str]]) -> Iterator[tuple[list[str], list[int]]]:
             for lines, cut_off in render(chunks):
@@ -222,24 +223,10 @@ def output(file: str) -> Iterator[TextIO]:
         yield stream
 
 
-@contextmanager
-def progress(file: str) -> Iterator[Callable[[int], None]]:
-    """Lines and their speed on standard error, for a file, if someone is watching."""
+def line_progress(file: str) -> AbstractContextManager[Advance]:
+    """Of a file that is being translated; standard input has no end that is known, and shows its output anyway."""
     if file == "-" or not sys.stderr.isatty():
-        yield lambda lines: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+        return nullcontext(lambda lines: None)
     from headwise.text.lines import line_blocks
 
-    total = sum(len(lines) for _, lines in line_blocks(file, lambda kind, error: None))
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]:,} lines per second"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total, rate=0)
-        yield lambda lines: bar.update(task, advance=lines, rate=int(bar.tasks[0].speed or 0))
+    return progress("lines", sum(len(lines) for _, lines in line_blocks(file, lambda kind, error: None)))

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from headwise.bundle.run_files import FINISHED, LOCK, LOG, RECIPE, TIMES
+
 RunState = Literal["running", "finished", "stopped"]
-LOG, TIMES, RECIPE, FINISHED, LOCK = "log.jsonl", "times.jsonl", "recipe.toml", "finished.json", ".lock"
 MAX_RECORDS = 5_000  # per answer; the client asks again for the rest
 MAX_RUNS = 200
 TAIL = 64 * 1024  # bytes at the end of a log that are read to find its last step

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_checkpoint
+from headwise.bundle.run_files import LOG, TIMES
 from headwise.config.threads import training_cores
 from headwise.data.batch import Batch
 from headwise.errors import WorkFailed
@@ -32,7 +33,7 @@ class Log(Hook):
     """Writes `log.jsonl`, one JSON object per line. Times and speeds, which differ per run, go to `times.jsonl`."""
 
     def __init__(self, run: Path, every: int) -> None:
-        self.path, self.times, self.every = run / "log.jsonl", run / "times.jsonl", every
+        self.path, self.times, self.every = run / LOG, run / TIMES, every
         self.size = 0
         self.waiting = ""  # lines that a full disk did not take
         self.last: Update | None = None
@@ -214,7 +215,6 @@ class Save(Hook):
         self.best_step: int | None = None
         self.best_before: int | None = None
         self.retry_at: int | None = None
-        self.saved_step: int | None = None
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         due = trainer.step % trainer.settings.save_every == 0 or trainer.stop is not None
@@ -251,7 +251,7 @@ class Save(Hook):
                 }
             )
             return
-        self.retry_at, self.saved_step = None, trainer.step
+        self.retry_at = None
         trainer.emit({"event": "saved", "step": trainer.step, "path": str(path)})
         self._prune(trainer)
 

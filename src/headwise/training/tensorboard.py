@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from headwise.bundle.run_files import TENSORBOARD
 from headwise.training.loop import Hook, Record, Trainer
 
 _SCALARS = ("loss", "log_loss", "perplexity", "rate", "norm", "padding", "bleu", "chrf")
@@ -20,7 +21,7 @@ class TensorBoard(Hook):
     """
 
     def __init__(self, run: Path) -> None:
-        self.folder = run / "tensorboard"
+        self.folder = run / TENSORBOARD
         self.writer: Any = None
         self.flushed = 0.0
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from headwise.bundle import shipped
 from headwise.bundle.directory import Bundle, open_bundle, read_json, write_config, write_directory
+from headwise.bundle.run_files import FINISHED
 from headwise.bundle.weights import open_model, save_model
 from headwise.errors import HeadwiseError, ModelError, UsageError, WorkFailed
 from headwise.evaluation.metrics import corpus_scores
@@ -158,7 +159,7 @@ def _translate(model: Path, engine: str, sources: Sequence[str]) -> list[str]:
 
 def _training(run: Path) -> dict[str, Any]:
     """How long the run took, and how fast it was."""
-    finished = read_json(run / "finished.json")
+    finished = read_json(run / FINISHED)
     speeds = read_course(run, run.name).speed[1]
     return {
         "updates": finished["step"],

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headwise.bundle.run_files import LOG, TIMES
 from headwise.errors import DataError, UsageError
 from headwise.look.curves import NONE, Course, Points, curves_picture
 
-LOG, TIMES = "log.jsonl", "times.jsonl"
 SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 
 

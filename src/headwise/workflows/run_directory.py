@@ -1,12 +1,4 @@
-"""The directory of a run: what is in it, whose it is, and whether it may be gone on with.
-
-recipe.toml       the resolved recipe, paths made absolute
-log.jsonl         what was computed; times.jsonl, when and how fast; events…, the same for TensorBoard
-cache/            tokenizers and token stores
-checkpoints/      the last ones and the best
-model/            the best model so far
-finished.json     written when the run has come to its end
-"""
+"""The directory of a run: whose it is, and whether a run may go on in it. Its files: bundle/run_files.py."""
 
 from __future__ import annotations
 
@@ -20,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.bundle.checkpoint import list_checkpoints
+from headwise.bundle.run_files import CACHE, CHECKPOINTS, FINISHED, LOCK, MODEL, RECIPE
 from headwise.config.recipe import load_recipe, print_recipe
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError, WorkFailed
@@ -48,8 +41,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.recipe, self.checkpoints, self.model = path / "recipe.toml", path / "checkpoints", path / "model"
-        self.cache, self.finished = path / "cache", path / "finished.json"
+        self.recipe, self.checkpoints, self.model = path / RECIPE, path / CHECKPOINTS, path / MODEL
+        self.cache, self.finished = path / CACHE, path / FINISHED
 
     @property
     def unfinished(self) -> bool:
@@ -78,12 +71,12 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One process a run: a second one would mix its checkpoints in."""
+        """One process per run: a second one would mix its checkpoints in."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path} is a file; give another --output")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
         try:
