@@ -13,10 +13,10 @@ from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import save_model
 from headwise.decoding.ctranslate2_generator import CTranslate2Generator
 from headwise.errors import UsageError
-from headwise.interop.ctranslate2 import export
+from headwise.interop.ctranslate2.export import export
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import TokenizerPair
-from headwise.workflows.generate import open_fast_generator, open_generator
+from headwise.workflows.generate import open_generator
 
 ARRANGEMENTS = [
     {},
@@ -41,7 +41,7 @@ def test_it_writes_the_torch_engines_text_with_its_probabilities(
     path = bundle_of(tmp_path, tokenizers, arrangement)
     export(open_bundle(path), tokenizers, tmp_path / "fast", "float32")
     fast = CTranslate2Generator(open_bundle(path), tokenizers.target, tmp_path / "fast")
-    slow = open_generator(path)
+    slow = open_generator(path, "torch")
     # Within the context, beyond it, and after a prompt that is longer than it.
     for prompt, count in (("the", 5), ("the", 40), ("the quick brown fox jumps over", 20)):
         (found,) = fast.generate(prompt, max_tokens=count, temperature=0.0)
@@ -55,7 +55,7 @@ def test_many_prompts_at_once_become_what_each_becomes_alone(language_model: Pat
     prompts = ["", "dog", "the quick brown fox", "the quick brown fox jumps over the lazy dog\n" * 4, "red"]
     options: dict[str, Any] = {"max_tokens": 60, "temperature": 0.0, "stop": "x"}
     for precision in ("float32", "int8"):
-        fast = open_fast_generator(path, precision)
+        fast = open_generator(path, "ctranslate2", precision=precision)
         alone = [fast.generate(prompt, **options) for prompt in prompts]
         together = fast.generate_each(prompts, **options)
         assert [one.ids for (one,) in together] == [one.ids for (one,) in alone]
@@ -63,17 +63,17 @@ def test_many_prompts_at_once_become_what_each_becomes_alone(language_model: Pat
             assert (one.text, one.stopped) == (other.text, other.stopped)
             assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
     assert fast.generate_each([], **options) == []
-    plain = open_fast_generator(path, token_scores=False).generate_each(prompts, **options)
+    plain = open_generator(path, "ctranslate2", token_scores=False).generate_each(prompts, **options)
     assert [(one.ids, one.log_probs) for (one,) in plain] == [(one.ids, ()) for (one,) in together]
     texts = [text for (text,) in open_generator(path).generate_each(prompts, **options)]
     assert [one.ids for one in texts] == [
-        one.ids for (one,) in open_fast_generator(path, "float32").generate_each(prompts, **options)
+        one.ids for (one,) in open_generator(path, "ctranslate2", precision="float32").generate_each(prompts, **options)
     ]
 
 
 def test_stop_strings_and_streams_work_and_the_export_is_kept(language_model: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(language_model, tmp_path / "model"))
-    fast = open_fast_generator(path, "float32")
+    fast = open_generator(path, "ctranslate2", precision="float32")
     (free,) = fast.generate("dog", max_tokens=30, temperature=0.0)
     stop = free.text[5]
     (held,) = fast.generate("dog", max_tokens=30, temperature=0.0, stop=stop)
@@ -84,10 +84,10 @@ def test_stop_strings_and_streams_work_and_the_export_is_kept(language_model: Pa
 
 def test_what_it_cannot_do_is_one_clear_line(language_model: Path, tmp_path: Path) -> None:
     path = Path(shutil.copytree(language_model, tmp_path / "model"))
-    fast = open_fast_generator(path, "float32")
+    fast = open_generator(path, "ctranslate2", precision="float32")
     for call in ({"temperature": 1.0}, {"temperature": 0.0, "samples": 2}, {"temperature": 0, "repetition_penalty": 2}):
         with pytest.raises(UsageError, match="use the torch engine"):
             fast.generate("the", **call)  # type: ignore[arg-type]
     adaptive = bundle_of(tmp_path / "other", TokenizerPair.load(language_model), {"cutoffs": [50]})
     with pytest.raises(UsageError, match="no adaptive softmax"):
-        open_fast_generator(adaptive)
+        open_generator(adaptive, "ctranslate2")

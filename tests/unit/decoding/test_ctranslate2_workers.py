@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headwise.decoding.ctranslate2_workers import Workers
+from headwise.errors import ModelError
 
 
 @pytest.mark.parametrize(
@@ -25,44 +25,18 @@ def test_a_single_text_and_none_at_all_have_batches_of_one(tmp_path: Path) -> No
     assert (workers.share(1, 64), workers.share(0, 64)) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("cores", "precision", "size", "one"),
-    [
-        (2, "int8", 40, (2, 1)),
-        (8, "int8", 40, (2, 1)),
-        (1, "int8", 40, (1, 1)),
-        (8, "float32", 8, (2, 1)),
-        (8, "float32", 40, (1, 8)),
-    ],
-)
-def test_a_single_text_has_all_cores_where_a_step_reads_many_weights(
-    tmp_path: Path, cores: int, precision: str, size: int, one: tuple[int, int]
-) -> None:
-    (tmp_path / "export.json").write_text(json.dumps({"precision": precision}))
-    with (tmp_path / "model.bin").open("wb") as file:
-        file.truncate(size * 1_000_000)
-    workers = _workers(tmp_path, cores)
-    assert workers.of(1).worker == one
-    assert workers.of(2).worker == (cores, 1)
-    with workers.of(2):
-        assert workers.of(1).worker == (cores, 1)
-    assert workers.of(1).worker == one
+def test_every_core_is_a_worker_of_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _workers(tmp_path, 3).engine == (3, 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert _workers(tmp_path, 0).engine == (5, 1)
 
 
-def test_a_core_is_left_beside_a_single_text_unless_there_is_one_or_other_work(tmp_path: Path) -> None:
-    workers = _workers(tmp_path, 2)
-    assert workers.leave_a_core
-    with workers.of(1):
-        assert not workers.leave_a_core
-    assert workers.leave_a_core
-    assert not _workers(tmp_path, 1).leave_a_core
+def test_a_directory_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no model.bin")
 
-
-def test_no_core_is_left_where_a_single_text_has_all(tmp_path: Path) -> None:
-    (tmp_path / "export.json").write_text(json.dumps({"precision": "float32"}))
-    with (tmp_path / "model.bin").open("wb") as file:
-        file.truncate(40_000_000)
-    assert not _workers(tmp_path, 2).leave_a_core
+    with pytest.raises(ModelError, match=r"is not a model that ctranslate2 can read: no model\.bin"):
+        Workers(refuse, tmp_path)
 
 
 def _workers(directory: Path, cores: int) -> Workers:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headwise.decoding.loops import has_loop, kept_length
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
+from headwise.models.interface import Network
+from headwise.nn import Embedding
 
 
 @pytest.mark.parametrize("cycle", [[7], [7, 8], [7, 8, 9], list(range(4, 14))])
@@ -38,30 +40,30 @@ def test_a_loop_in_the_source_is_seen_wherever_it_stands() -> None:
 
 @dataclass
 class Place:
-    step: int = 0
+    length: int = 0
 
     def reorder(self, indices: Tensor) -> None:
         pass
 
 
-class Rigged(nn.Module):
+class Rigged(Network):
     """Says 10 11 12, then 20 21 for ever; its second choice is another token that never leads anywhere."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(1))
+        self.output = Embedding(30, 30)
+        with torch.no_grad():
+            self.output.weight.copy_(torch.eye(30))
 
-    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Tensor:
-        return source_ids
-
-    def start(self, memory: Tensor, beam: int = 1) -> Place:
+    def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> Place:
         return Place()
 
-    def step(self, state: Place, tokens: Tensor) -> Tensor:
-        logits = torch.zeros(tokens.numel(), 30)
-        logits[:, [10, 11, 12][state.step] if state.step < 3 else 20 + (state.step - 3) % 2] = 12.0
-        state.step += 1
-        return logits
+    def advance(self, state: Place, tokens: Tensor) -> Tensor:
+        said = [10, 11, 12][state.length] if state.length < 3 else 20 + (state.length - 3) % 2
+        state.length += 1
+        states = torch.zeros(tokens.numel(), 30)
+        states[:, said] = 12.0
+        return states
 
 
 def test_a_model_rigged_to_loop_is_stopped_and_flagged_by_greedy_search() -> None:

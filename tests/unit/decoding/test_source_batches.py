@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import pytest
-from fixtures_decoding import random_model, random_sources
+from fixtures_decoding import random_sources
 
 from headwise.decoding.options import Phrase, Request, SearchOptions
-from headwise.decoding.scoring import score_targets
-from headwise.decoding.source_batches import Sources, batches, output_limit
-from headwise.decoding.torch_engine import TorchEngine
-from headwise.errors import UsageError
+from headwise.decoding.source_batches import Sources, batches, output_limit, shares
 
 
 def test_every_sentence_is_in_one_batch_within_both_bounds_and_with_its_like() -> None:
@@ -26,10 +22,12 @@ def test_a_sentence_longer_than_the_bound_is_a_batch_by_itself() -> None:
     assert list(batches([3, 900, 4], SearchOptions(batch_tokens=100))) == [[1], [2, 0]]
 
 
-def test_lengths_are_given_only_where_something_is_padded() -> None:
-    options = SearchOptions()
-    assert Sources.of([0, 1], [[5, 6], [7, 8]], None, options).lengths is None
-    assert Sources.of([0, 1], [[5, 6], [7]], None, options).lengths.tolist() == [3, 2]  # type: ignore[union-attr]
+def test_a_search_starts_from_padded_ids_and_their_lengths() -> None:
+    sources = Sources.of([1, 0], [[5, 6], [7]], None, SearchOptions())
+    ids, lengths = sources.inputs
+    assert ids.tolist() == [[7, 3, 0], [5, 6, 3]]
+    assert lengths.tolist() == [2, 3]
+    assert (sources.indices, len(sources)) == ((1, 0), 2)
 
 
 def test_the_longest_output_leaves_room_for_what_is_asked() -> None:
@@ -40,21 +38,9 @@ def test_the_longest_output_leaves_room_for_what_is_asked() -> None:
     assert output_limit([5] * 4, Request(), options, longest=12) == 12
 
 
-def test_a_targets_log_probability_does_not_depend_on_the_targets_around_it() -> None:
-    model = random_model(3)
-    sources, targets = random_sources(60, seed=2), random_sources(60, seed=3)
-    together = TorchEngine(model).score(sources, targets)
-    for place in range(0, 60, 7):
-        (alone,) = score_targets(model, [sources[place]], [targets[place]])
-        assert len(alone) == len(targets[place]) + 1
-        assert together[place] == pytest.approx(alone, abs=1e-4)
-
-
-def test_an_empty_target_is_its_end_of_sentence_alone() -> None:
-    ((only,),) = TorchEngine(random_model(3)).score([[5, 6]], [[]])
-    assert only < 0
-
-
-def test_as_many_targets_as_sources_are_needed() -> None:
-    with pytest.raises(UsageError, match="1 sources but 2 targets"):
-        TorchEngine(random_model(3)).score([[5]], [[5], [6]])
+def test_a_few_groups_are_cut_so_that_every_worker_has_work() -> None:
+    assert shares([[0, 1, 2, 3, 4, 5, 6, 7]], workers=2) == [[0, 2, 4, 6], [1, 3, 5, 7]]
+    assert shares([[0, 1, 2]], workers=2) == [[0, 1, 2]]  # a step on fewer takes hardly less time
+    many = [[number] for number in range(8)]
+    assert shares(many, workers=2) == many
+    assert shares([[0, 1, 2, 3, 4, 5, 6, 7]], workers=1) == [[0, 1, 2, 3, 4, 5, 6, 7]]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from headwise.decoding.generator import Generator
 from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Request, SearchOptions
 from headwise.decoding.torch_engine import TorchEngine
-from headwise.decoding.translator import LONG, Translation, Translator
+from headwise.decoding.translator import Translation, Translator
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
@@ -51,7 +51,6 @@ class Recorder:
 
     name = "recorder"
     scores: Scores = "tokens"
-    leaves_a_core = False
 
     def __init__(self) -> None:
         self.sources: list[list[int]] = []
@@ -61,12 +60,6 @@ class Recorder:
     ) -> list[list[Hypothesis]]:
         self.sources += [list(source) for source in sources]
         return [[Hypothesis.of(source, [-0.1] * (len(source) + 1), "eos", 0.6)] for source in sources]
-
-    def answers(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        found = list(enumerate(self.search(sources, options, requests)))
-        yield from reversed(found)  # in any order
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         raise AssertionError("a translation asks no engine to score given targets")
@@ -201,80 +194,3 @@ def test_a_translation_can_be_compared_and_kept(trained: Translator) -> None:
     once, again = trained.translate(["one two"]) + trained.translate(["one two"])
     assert isinstance(once, Translation)
     assert once.text == again.text
-
-
-class Unsure(Recorder):
-    """A beam search that finds `beam` for every source, and greedy search `greedy`; it notes what each was asked."""
-
-    def __init__(self, beam: Hypothesis, greedy: Hypothesis) -> None:
-        super().__init__()
-        self.found, self.asked = {True: greedy, False: beam}, {True: 0, False: 0}
-
-    def search(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
-    ) -> list[list[Hypothesis]]:
-        self.asked[options.beam == 1] += len(sources)
-        return [[self.found[options.beam == 1]] for _ in sources]
-
-
-@pytest.mark.parametrize(
-    ("beam_score", "greedy_score", "asks", "wins"),
-    [(-1.6, -1.5, True, "greedy"), (-1.6, -1.7, True, "beam"), (-1.4, -1.3, False, "beam")],
-)
-def test_greedy_search_has_a_word_where_a_beam_is_unsure(
-    trained: Translator, beam_score: float, greedy_score: float, asks: bool, wins: str
-) -> None:
-    words = {"beam": (5, 6), "greedy": (7, 8, 9)}
-    beam, greedy = (
-        Hypothesis.of(tokens, [mean] * (len(tokens) + 1), "eos", 0.0)
-        for tokens, mean in zip(words.values(), (beam_score, greedy_score * 3 / 4), strict=True)
-    )  # by sums, which are what a length penalty of 0 compares
-    engine = Unsure(beam, greedy)
-    translator = Translator(trained.bundle, trained.tokenizers, engine)
-    answers = translator.translate(["the cat"] * 3, beam=5, length_penalty=0.0)
-    assert [answer.ids for answer in answers] == [words[wins]] * 3
-    assert engine.asked == {False: 3, True: 3 if asks else 0}
-    assert translator.translate(["the cat"], beam=1)[0].ids == words["greedy"]
-    assert engine.asked[True] == (4 if asks else 1)
-
-
-@pytest.mark.parametrize(("length", "asks"), [(6, False), (20, True)])
-def test_the_same_log_probability_a_token_is_a_doubt_in_long_outputs(
-    trained: Translator, length: int, asks: bool
-) -> None:
-    said = Hypothesis.of([5] * length, [-0.7] * (length + 1), "eos", 0.6)
-    engine = Unsure(said, said)
-    Translator(trained.bundle, trained.tokenizers, engine).translate(["the cat"], beam=5, length_penalty=0.6)
-    assert engine.asked[True] == asks
-
-
-class Eager(Unsure):
-    """It begins when it is asked, and leaves a core beside a single sentence."""
-
-    leaves_a_core = True
-
-    def answers(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        return enumerate(self.search(sources, options, requests))
-
-
-@pytest.mark.parametrize(("words", "sentences", "ahead"), [(LONG, 1, True), (LONG, 2, False), (1, 1, False)])
-def test_greedy_search_for_a_single_long_sentence_is_asked_for_ahead(
-    trained: Translator, words: int, sentences: int, ahead: bool
-) -> None:
-    sure = Hypothesis.of([5, 6], [-0.1] * 3, "eos", 0.6)
-    engine = Eager(sure, sure._replace(tokens=(7,)))
-    translator = Translator(trained.bundle, trained.tokenizers, engine)
-    answers = translator.translate([" ".join(["cat"] * words)] * sentences, beam=5, length_penalty=0.6)
-    assert [answer.ids for answer in answers] == [(5, 6)] * sentences
-    assert engine.asked == {False: sentences, True: int(ahead)}
-
-
-def test_what_was_asked_for_ahead_is_not_asked_for_again(trained: Translator) -> None:
-    unsure, better = (Hypothesis.of(said, [mean] * 3, "eos", 0.6) for said, mean in (((5, 6), -2.0), ((7, 8), -1.9)))
-    engine = Eager(unsure, better)
-    translator = Translator(trained.bundle, trained.tokenizers, engine)
-    (answer,) = translator.translate([" ".join(["cat"] * LONG)], beam=5, length_penalty=0.6)
-    assert answer.ids == (7, 8)
-    assert engine.asked == {False: 1, True: 1}

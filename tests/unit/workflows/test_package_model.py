@@ -14,8 +14,8 @@ from fixtures_shipped import ABOUT, finished_run
 from headwise.bundle.directory import open_bundle
 from headwise.config.recipe import build_recipe
 from headwise.errors import HeadwiseError
-from headwise.interop import ctranslate2
-from headwise.workflows import ship as workflow
+from headwise.interop.ctranslate2.export import is_current
+from headwise.workflows import package_model as workflow
 from headwise.workflows.package_model import Shipped, main, ship
 from headwise.workflows.train import train
 from headwise.workflows.translate import open_translator
@@ -39,7 +39,7 @@ def test_it_is_half_the_size_and_has_a_current_int8_form_with_fewer_positions(
     sizes = [(path / "model.safetensors").stat().st_size for path in (word_model, made_to_ship.path)]
     assert sizes[1] < 0.55 * sizes[0]
     fast = made_to_ship.path / "ctranslate2" / "int8"
-    assert ctranslate2.is_current(bundle, fast, "int8")
+    assert is_current(bundle, fast, "int8")
     assert json.loads((fast / "export.json").read_text())["positions"] == workflow.POSITIONS
     assert made_to_ship.size == sum(p.stat().st_size for p in made_to_ship.path.rglob("*") if p.is_file())
 

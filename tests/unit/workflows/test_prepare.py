@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from headwise.config import schema
-from headwise.data.batches import Cursor, walk
+from headwise.data.cursor import Batches, Cursor, walk
 from headwise.errors import DataError, HeadwiseError, RecipeError
+from headwise.tasks import find_task
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.workflows import prepare as module
-from headwise.workflows.prepare import block_batches, pair_batches, prepare
+from headwise.workflows.prepare import Prepared, prepare
 
 WORDS = ["red", "house", "river", "stands", "beside", "the", "old", "bridge", "and", "flows", "under", "it"]
 
@@ -57,23 +58,27 @@ def language_model(**changes: dict[str, Any]) -> schema.Recipe:
     return schema.Recipe.model_validate({"model": {"family": "lm"}, "data": data, "tokenizer": tokenizer})
 
 
+def training_batches(prepared: Prepared, recipe: schema.Recipe, max_length: int | None = None) -> Batches:
+    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.tokenizers, max_length)
+
+
 def test_a_translation_recipe_becomes_batches_of_its_text(base: Path) -> None:
     prepared = prepare(recipe(), base, base / "cache")
     assert prepared.tokenizers.shared
     assert prepared.tokenizers.source.size == 300
     assert (len(prepared.training), prepared.validation and len(prepared.validation)) == (200, 20)
     seen: list[int] = []
-    for batch, _ in walk(pair_batches(prepared, recipe()), epochs=1):
+    for batch, _ in walk(training_batches(prepared, recipe()), epochs=1):
         seen += batch.lines.tolist()
     assert sorted(seen) == list(range(1, 201))
-    text = prepared.tokenizers.source.decode(batch.source[0].tolist())
+    text = prepared.tokenizers.source.decode(batch.inputs[0][0].tolist())
     assert text == (base / "train.en").read_text(encoding="utf-8").split("\n")[batch.lines[0] - 1]
 
 
 def test_a_language_model_recipe_becomes_blocks(base: Path) -> None:
     prepared = prepare(language_model(), base, base / "cache")
     assert prepared.tokenizers.source.kind == "word"
-    total = sum(batch.tokens for batch, _ in walk(block_batches(prepared, language_model(), 16), epochs=1))
+    total = sum(batch.tokens for batch, _ in walk(training_batches(prepared, language_model(), 16), epochs=1))
     assert total == sum(len(line.split()) + 1 for line in lines(200, 1))
 
 
@@ -145,11 +150,11 @@ def test_regularisation_draws_anew_each_epoch_and_again_the_same(base: Path) -> 
     prepared = prepare(settings, base, base / "cache")
 
     def pieces(epoch: int) -> dict[int, list[int]]:
-        batches = pair_batches(prepared, settings)
+        batches = training_batches(prepared, settings)
         found: dict[int, list[int]] = {}
         for index in range(batches.count(epoch)):
             batch = batches.make(Cursor(epoch, index))
-            found |= dict(zip(batch.lines.tolist(), batch.source.tolist(), strict=True))
+            found |= dict(zip(batch.lines.tolist(), batch.inputs[0].tolist(), strict=True))
         return {line: list(np.trim_zeros(ids)) for line, ids in found.items()}
 
     first, second = pieces(1), pieces(2)
@@ -173,8 +178,8 @@ def test_progress_names_its_stages_and_counts_lines(base: Path) -> None:
         ({"tokenizer": {"size": 9000, "shared": False}}, r"source side: tokenizer\.size = 9000 is more"),
         ({"data": {"source": "nowhere.en"}}, r"nowhere\.en: there is no such file"),
         ({"data": {"source": ()}}, "data needs source and target"),
-        ({"data": {"text": "train.en"}}, "both text and source"),
-        ({"model": {"family": "lm"}}, "data needs text"),
+        ({"data": {"text": "train.en"}}, r"data\.text is not for the task 'translate', which reads source and target"),
+        ({"model": {"family": "lm"}}, r"data\.source is not for the task 'generate', which reads text"),
         ({"data": {"target": "val.de"}}, r"train\.en: 200 lines, but .*val\.de has 20"),
     ],
 )
@@ -189,8 +194,3 @@ def test_only_filtered_lines_left_is_told_when_the_tokenizer_is_given_too(base: 
     given = TokenizerPair.one(Tokenizer.train(["x"], schema.Tokenizer.model_validate({"kind": "byte"})))
     with pytest.raises(DataError, match="no line is left to train on"):
         prepare(recipe(data={"filters": {"max_characters": 1}}), base, base / "cache", tokenizers=given)
-
-
-def test_regularisation_of_running_text_is_refused(base: Path) -> None:
-    with pytest.raises(RecipeError, match="for translation"):
-        prepare(language_model(tokenizer={"dropout": 0.1}), base, base / "cache")

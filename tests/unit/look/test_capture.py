@@ -52,9 +52,9 @@ def test_the_weights_are_those_that_decoding_step_by_step_uses(
     ids = tokenizers.source.encode("the animal was too tired")
     target = [BOS, *tokenizers.target.encode("两只狗 tired")]
     with torch.no_grad(), capture_attention(model) as captured:
-        state = model.start(model.encode(torch.tensor([[*ids, EOS]])))
+        state = model.start((torch.tensor([[*ids, EOS]]),))
         for token in target:
-            model.step(state, torch.tensor([token]))
+            model.advance(state, torch.tensor([token]))
     for layer in range(3):
         crossing = captured[f"decoder.layers.{layer}.cross_attention"]
         for step in range(len(target)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,10 +24,10 @@ from headwise.config import schema
 from headwise.decoding.ctranslate2_engine import CTranslate2Engine
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import ModelError, UsageError
-from headwise.interop.ctranslate2 import _to_int8, export, is_current, sinusoids
+from headwise.interop.ctranslate2.export import _to_int8, cannot_export, export, is_current
 from headwise.models.lm import LanguageModel
-from headwise.nn import sinusoidal_positions
 from headwise.text.tokenizer import EOS, Tokenizer, TokenizerPair
+from headwise.workflows.translate import open_translator
 
 ARRANGEMENTS: list[dict[str, Any]] = [
     {"norm": "post"},
@@ -110,10 +112,6 @@ def test_an_exported_language_model_gives_the_same_probabilities(tmp_path: Path,
     assert found.log_probs == pytest.approx([float(expected[t, ids[t + 1]]) for t in range(len(ids) - 1)], abs=1e-4)
 
 
-def test_the_position_table_is_the_models_own() -> None:
-    np.testing.assert_allclose(sinusoids(700, 32), sinusoidal_positions(700, 32).numpy(), atol=1e-6)
-
-
 def test_an_export_is_current_until_the_weights_change_or_it_is_damaged(tmp_path: Path) -> None:
     tokenizers = word_tokenizers()
     bundle, model = saved(tmp_path / "model", tokenizers)
@@ -163,18 +161,16 @@ def test_int8_is_much_smaller_than_float32(tmp_path: Path) -> None:
     assert sizes["int8"] < 0.35 * sizes["float32"]
 
 
-def test_exporting_and_translating_with_the_export_never_import_torch(tmp_path: Path) -> None:
+def test_translating_with_an_export_never_imports_torch(tmp_path: Path) -> None:
     saved(tmp_path / "model", word_tokenizers())
+    open_translator(tmp_path / "model")  # makes the export, for which CTranslate2's own converter imports torch
     script = (
-        "import sys; from pathlib import Path\n"
+        "import sys\n"
         "from headwise.workflows.translate import open_translator\n"
         f"translator = open_translator({str(tmp_path / 'model')!r})\n"
         "translator.translate(['one two'])\n"
         "assert translator.engine.name == 'ctranslate2'\n"
         "assert 'torch' not in sys.modules, 'torch was imported'\n"
-        "assert 'ctranslate2.specs' not in sys.modules\n"
-        "import torch, ctranslate2.specs\n"
-        "assert ctranslate2.specs.model_spec.torch_is_available\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -202,3 +198,18 @@ def test_a_directory_that_is_no_export_is_a_clear_error(tmp_path: Path) -> None:
         CTranslate2Engine(tmp_path / "broken", tokenizers)
     with pytest.raises(ModelError, match=r"export\.json"):
         CTranslate2Engine(tmp_path / "model", tokenizers)
+
+
+def test_what_ctranslate2_does_not_have_is_said_before_anything_is_written(tmp_path: Path) -> None:
+    tokenizers = word_tokenizers()
+    bundle, _ = saved(tmp_path / "model", tokenizers)
+    assert cannot_export(bundle) is None
+    for changes, reason in (
+        ({"family": "lm", "architecture": {"cutoffs": [10]}}, "ctranslate2 has no adaptive softmax (model.cutoffs)"),
+        ({"family": "toy"}, "ctranslate2 has no model of family 'toy'"),
+    ):
+        other = replace(bundle, **changes)  # type: ignore[arg-type]
+        assert cannot_export(other) == reason
+        with pytest.raises(UsageError, match=re.escape(f"cannot be exported: {reason}; use the torch engine")):
+            export(other, tokenizers, tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()

@@ -14,7 +14,7 @@ from headwise.bundle import shipped
 from headwise.bundle.directory import open_bundle
 from headwise.config.recipe import load_recipe, shipped_recipes
 from headwise.evaluation.contamination import Overlap, overlap
-from headwise.interop import ctranslate2
+from headwise.interop.ctranslate2.export import is_current
 from headwise.workflows.models import ShippedModel, find_model, shipped_models
 from headwise.workflows.package_model import ABOUT, LARGEST, LARGEST_TOGETHER
 from headwise.workflows.translate import open_translator
@@ -65,7 +65,7 @@ def test_it_is_whole_and_small_and_found_by_its_languages(model: ShippedModel) -
     assert bundle.precision == "float16"
     assert model.size <= LARGEST
     assert find_model(model.source, model.target) == model.path
-    assert ctranslate2.is_current(bundle, model.path / "ctranslate2" / "int8", "int8")
+    assert is_current(bundle, model.path / "ctranslate2" / "int8", "int8")
     assert {path.name for path in model.path.iterdir()} == {*bundle.files, "config.json", "ctranslate2"}
 
 
