@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headwise.config.threads import decoding_cores
+from headwise.config.cores import decoding_cores
 from headwise.errors import ModelError
 
 

@@ -51,7 +51,7 @@ class Linear(NamedTuple):
         return torch.mm(x, self.weight) if self.bias is None else torch.addmm(self.bias, x, self.weight)
 
 
-class Residual(NamedTuple):
+class FastResidual(NamedTuple):
     """The frame of a sub-layer, which may overwrite what the sub-layer returns."""
 
     norm: Part
@@ -252,8 +252,8 @@ def _attend_long(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     return torch.bmm(weights, values.transpose(0, 1)).view_as(query)
 
 
-def _residual(residual: Any) -> Residual:
-    return Residual(_norm(residual.norm), residual.norm_first)
+def _residual(residual: Any) -> FastResidual:
+    return FastResidual(_norm(residual.norm), residual.norm_first)
 
 
 def _norm(norm: nn.Module) -> Part:

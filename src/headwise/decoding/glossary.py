@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from headwise.decoding.options import Edges, Phrase
+from headwise.decoding.options import Edges, RequiredPhrase
 from headwise.errors import UsageError
 from headwise.text.scripts import is_spaceless
 from headwise.text.tokenizer import BOS, Tokenizer
@@ -90,7 +90,7 @@ class PhraseMaker:
         # A line break never joins with what stands after it, so behind one a text is spelt without a leading space.
         self._break = tokenizer.encode("\n")
 
-    def phrase(self, term: Term) -> Phrase:
+    def phrase(self, term: Term) -> RequiredPhrase:
         text = term.text
         # bpe and unigram put a space before a text by themselves, and words have none; the others are given one.
         spaced = tuple(self.tokenizer.encode(f" {text}" if self.tokenizer.kind in ("char", "byte") else text))
@@ -99,7 +99,7 @@ class PhraseMaker:
             raise UsageError(f"this model cannot write {text!r}: its vocabulary does not have all of it")
         bare = () if term.apart else self._bare(text)
         spellings = (bare, spaced) if is_spaceless(text[0]) else (spaced, bare)
-        return Phrase(tuple(dict.fromkeys(filter(None, spellings))), whole=term.whole, ordered=term.ordered)
+        return RequiredPhrase(tuple(dict.fromkeys(filter(None, spellings))), whole=term.whole, ordered=term.ordered)
 
     def _bare(self, text: str) -> tuple[int, ...]:
         if self.tokenizer.kind == "word":

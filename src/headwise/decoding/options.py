@@ -74,7 +74,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Phrase:
+class RequiredPhrase:
     """A run of tokens that the output must contain. `spellings` are ways to write it, any of which will do.
 
     A spelling that begins inside of a word (`Edges.continues`) does not count right after another word, so at least one
@@ -104,7 +104,7 @@ class Request:
     """What one sentence wants beyond the options of the call."""
 
     prefix: tuple[int, ...] = ()  # the output begins with these tokens
-    phrases: tuple[Phrase, ...] = ()  # the output contains each of these, as often as it is listed
+    phrases: tuple[RequiredPhrase, ...] = ()  # the output contains each of these, as often as it is listed
     edges: Edges = Edges()
 
 

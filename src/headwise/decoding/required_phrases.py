@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headwise.decoding.beam import Beams, Candidates, restrict
-from headwise.decoding.options import Phrase, Request
+from headwise.decoding.options import Request, RequiredPhrase
 from headwise.decoding.source_batches import Sources
 from headwise.decoding.token_filters import TokenFilters
 from headwise.text.tokenizer import EOS, PAD
@@ -60,7 +60,7 @@ class Requirements:
         plain = at < len(tokens) or not tokens
         return [cost if plain and token not in self._spelt else self.needed([*tokens, token]) for token in candidates]
 
-    def _scan(self, tokens: Sequence[int]) -> tuple[list[Phrase], int]:
+    def _scan(self, tokens: Sequence[int]) -> tuple[list[RequiredPhrase], int]:
         """Phrases that are not there yet, and where the last one that is ends."""
         unmet, at, end = list(self.phrases), 0, 0
         while at < len(tokens) and unmet:
@@ -81,7 +81,7 @@ class Requirements:
             unmet.remove(found[1])
         return unmet, end
 
-    def _open(self, tokens: Sequence[int], unmet: list[Phrase], after: int) -> dict[int, int]:
+    def _open(self, tokens: Sequence[int], unmet: list[RequiredPhrase], after: int) -> dict[int, int]:
         """Phrases of which the last tokens are a beginning: the next token -> how many are needed altogether."""
         cost = _cost(unmet)
         found: dict[int, int] = {}
@@ -96,7 +96,7 @@ class Requirements:
                         found[spelling[said]] = min(needed, found.get(spelling[said], needed))
         return found
 
-    def _stands(self, tokens: Sequence[int], at: int, phrase: Phrase, spelling: tuple[int, ...]) -> bool:
+    def _stands(self, tokens: Sequence[int], at: int, phrase: RequiredPhrase, spelling: tuple[int, ...]) -> bool:
         end = at + len(spelling)
         if tuple(tokens[at:end]) != spelling or not self._may_begin(tokens, at, spelling):
             return False
@@ -106,13 +106,13 @@ class Requirements:
         return at == 0 or spelling[0] not in self.edges.continues or tokens[at - 1] not in self.edges.unfinished
 
 
-def _ready(unmet: Sequence[Phrase]) -> list[Phrase]:
+def _ready(unmet: Sequence[RequiredPhrase]) -> list[RequiredPhrase]:
     """Those that count if they come now: of the ordered ones only the first."""
     first = next((phrase for phrase in unmet if phrase.ordered), None)
     return [phrase for phrase in unmet if not phrase.ordered or phrase is first]
 
 
-def _cost(phrases: Sequence[Phrase]) -> int:
+def _cost(phrases: Sequence[RequiredPhrase]) -> int:
     return sum(phrase.cost for phrase in phrases)
 
 

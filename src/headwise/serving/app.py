@@ -22,8 +22,8 @@ from headwise.serving.app_state import AppState
 from headwise.serving.errors import RequestError, as_request_error, error_response
 from headwise.serving.guard import Guard
 from headwise.serving.limits import Limits
-from headwise.serving.metrics import Metrics
 from headwise.serving.model_index import ModelIndex
+from headwise.serving.prometheus import Metrics
 from headwise.serving.routes import all_routes, open_paths
 from headwise.serving.served_models import serve_models
 from headwise.tasks.interface import Served

@@ -12,8 +12,8 @@ from fastapi import Request
 from headwise.serving.access import AccessRules
 from headwise.serving.errors import as_request_error
 from headwise.serving.limits import Limits
-from headwise.serving.metrics import Metrics
 from headwise.serving.model_index import ModelIndex
+from headwise.serving.prometheus import Metrics
 
 REASONS = {429: "busy", 499: "client left", 503: "shutdown or failure", 504: "timeout"}
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headwise.serving.access import AccessRules
 from headwise.serving.errors import ClientLeft, RequestError, error_headers
 from headwise.serving.limits import MAX_BODY, Limits
-from headwise.serving.metrics import Metrics
+from headwise.serving.prometheus import Metrics
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headwise.serving.batch_queue import BatchQueue, Heartbeat
 from headwise.serving.limits import Limits
-from headwise.serving.metrics import Metrics
+from headwise.serving.prometheus import Metrics
 from headwise.serving.routes import task_routes
 from headwise.tasks.interface import Served
 

@@ -140,9 +140,9 @@ class Translate(Task):
         return Translator(bundle, tokenizers, fast if engine == "ctranslate2" else AutoEngine(fast, on_torch))
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TranslationScores:
-        from headwise.tasks.translation_scores import Comparison, evaluate_translation
+        from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation
 
-        return evaluate_translation(Comparison(bundle=bundle, **asked), on_progress)
+        return evaluate_translation(EvaluateOptions(bundle=bundle, **asked), on_progress)
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
         from headwise.text.lines import aligned_lines

@@ -10,8 +10,7 @@ from headwise.bundle.directory import Bundle, open_bundle
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.evaluation.metrics import Score, corpus_scores
-from headwise.evaluation.significance import Comparison as Difference
-from headwise.evaluation.significance import compare
+from headwise.evaluation.significance import Comparison, compare
 from headwise.tasks.interface import OnProgress
 from headwise.text.lines import read_lines
 
@@ -19,7 +18,7 @@ _CHUNK = 1024  # lines translated in one call
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EvaluateOptions:
     """What is scored: a model's translations of `source`, or the output in `hypothesis`; and what with."""
 
     reference: Sequence[str] = ()  # files
@@ -46,7 +45,7 @@ class TranslationScores:
     """What `headwise evaluate` reports of translations."""
 
     scores: list[Score]
-    comparisons: list[Difference] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
     decoding: str = ""  # how the translations were made; empty for a given output
     overlap: Overlap | None = None  # None: the card has no fingerprints, or no source is known
     translations: list[str] = field(default_factory=list)
@@ -75,7 +74,7 @@ class TranslationScores:
         }
 
 
-def evaluate_translation(asked: Comparison, on_progress: OnProgress | None = None) -> TranslationScores:
+def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None = None) -> TranslationScores:
     """Scores of a model or an output, and its differences from another one."""
     sources = read_lines(asked.source) if asked.source else []
     lines = sources if asked.bundle else read_lines(asked.hypothesis)
@@ -107,7 +106,7 @@ def _aligned(file: str, count: int, measure: str) -> list[str]:
 
 
 def _translated(
-    bundle: Bundle, sources: Sequence[str], asked: Comparison, on_progress: OnProgress | None
+    bundle: Bundle, sources: Sequence[str], asked: EvaluateOptions, on_progress: OnProgress | None
 ) -> tuple[list[str], str]:
     """Translations, and how they were made. The fast engine computes in float32 here."""
     from headwise.tasks.translate import TASK, require_translator

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headwise.bundle.checkpoint import checkpoint_path, list_checkpoints, save_checkpoint
 from headwise.bundle.run_files import LOG, TIMES
-from headwise.config.threads import training_cores
+from headwise.config.cores import training_cores
 from headwise.data.batch import Batch
 from headwise.errors import WorkFailed
 from headwise.losses import Loss, batch_loss

@@ -16,8 +16,8 @@ def evaluate(model: str, on_progress: OnProgress | None = None, **asked: Any) ->
     """
     given = {name: value for name, value in asked.items() if value not in (None, "", [], ())}
     if not model:
-        from headwise.tasks.translation_scores import Comparison, evaluate_translation
+        from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation
 
-        return evaluate_translation(Comparison(**given), on_progress)
+        return evaluate_translation(EvaluateOptions(**given), on_progress)
     bundle = open_bundle(model)
     return find_task(bundle.task_name).evaluate(bundle, on_progress, **given)

@@ -24,10 +24,10 @@ from headwise.bundle.checkpoint import (
 )
 from headwise.bundle.directory import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
+from headwise.config.cores import training_cores
 from headwise.config.ranks import Ranks
 from headwise.config.recipe import absolute_paths
 from headwise.config.schema import Recipe
-from headwise.config.threads import training_cores
 from headwise.data.batch import Batch
 from headwise.data.cursor import Batches, Cursor, walk
 from headwise.data.prefetch import Prefetch

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from headwise import __version__
-from headwise.config.threads import decoding_cores
+from headwise.config.cores import decoding_cores
 from headwise.decoding.translator import Translation
 from headwise.serving.app_state import AppState
 from headwise.serving.errors import RequestError
