@@ -21,8 +21,9 @@ import numpy as np
 from results import Result
 
 from headwise.config import schema
-from headwise.data.batches import Cursor, PairBatches, walk
 from headwise.data.chunks import Chunks, Files
+from headwise.data.cursor import Cursor, walk
+from headwise.data.pairs import PairBatches
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.data.writer import cached_store, write_files
@@ -30,12 +31,12 @@ from headwise.text.corpus import read_lines
 from headwise.text.subword_regularisation import sampler
 from headwise.text.tokenizer import Tokenizer
 
-TRAINING_TOKENS = 12_000  # target tokens a second that training `tiny` may consume on two cores
+TRAINING_TOKENS = 12_000  # target tokens per second that training `tiny` may consume on two cores
 BATCH_TOKENS = 4096
 
 
 PARTS = ("store", "batches", "sampling", "memory")
-RESULT = Result("data", "From text to batches", {"corpus": "Multi30k en-de", "tokens a batch": BATCH_TOKENS})
+RESULT = Result("data", "From text to batches", {"corpus": "Multi30k en-de", "tokens per batch": BATCH_TOKENS})
 
 
 def main() -> None:
@@ -110,13 +111,14 @@ def batching(store: Store) -> None:
     tokens = positions = source_tokens = source_positions = 0
     began = time.perf_counter()
     for batch, _ in walk(batches, epochs=3):
-        tokens, positions = tokens + batch.tokens, positions + batch.target_output.numel()
-        source_tokens, source_positions = source_tokens + batch.source_tokens, source_positions + batch.source.numel()
+        source, _, lengths = batch.inputs
+        tokens, positions = tokens + batch.tokens, positions + batch.targets.numel()
+        source_tokens, source_positions = source_tokens + int(lengths.sum()), source_positions + source.numel()
     rate = tokens / (time.perf_counter() - began)
     RESULT.add("batches", "target tokens/s", rate)
     RESULT.add("padding of the source", "%", 100 * (1 - source_tokens / source_positions), better="lower")
     RESULT.add("padding of the target", "%", 100 * (1 - tokens / positions), better="lower")
-    show("batches, target tokens a second", f"{rate:,.0f} ({rate / TRAINING_TOKENS:.0f} times training; at least 20)")
+    show("batches, target tokens per second", f"{rate:,.0f} ({rate / TRAINING_TOKENS:.0f} times training; at least 20)")
     show(
         "padding on Multi30k en-de at 4,096 tokens, source and target (at most 5 %)",
         f"{1 - source_tokens / source_positions:.1%} and {1 - tokens / positions:.1%}",
@@ -134,7 +136,7 @@ def sampling(store: Store, tokenizer: Tokenizer) -> None:
         rate = tokens / (time.perf_counter() - began)
         RESULT.add(f"batches with BPE dropout {dropout}", "target tokens/s", rate)
         times = f"{rate / TRAINING_TOKENS:.0f} times training; at least 10"
-        show(f"batches with BPE dropout {dropout} on both sides, target tokens a second", f"{rate:,.0f} ({times})")
+        show(f"batches with BPE dropout {dropout} on both sides, target tokens per second", f"{rate:,.0f} ({times})")
 
 
 def memory(scratch: Path, pairs: int) -> None:
@@ -174,7 +176,7 @@ def write_large(folder: Path) -> dict[str, object]:
     return {
         "peak": peak(),
         "seconds": round(taken),
-        "tokens a second": round(tokens / taken),
+        "tokens per second": round(tokens / taken),
         "counts": str(chunks.counts),
     }
 
@@ -196,7 +198,7 @@ def iterate_large(folder: Path) -> dict[str, object]:
         "peak": peak(),
         "of it imports": imported,
         "plan seconds": round(planning, 1),
-        "tokens a second": round(rate),
+        "tokens per second": round(rate),
     }
 
 

@@ -17,8 +17,8 @@ from results import Result
 
 from headwise.losses import projected_cross_entropy
 from headwise.nn import scaled_dot_product_attention
-from headwise.nn.dropout import dropout
-from headwise.nn.dropped_attention import dropped_attention
+from headwise.nn.kernels.dropout import dropout
+from headwise.nn.kernels.dropped_attention import dropped_attention
 
 ROUNDS = 15
 

@@ -1,4 +1,4 @@
-"""Language models against peers, in one run: tokens a second in training, and in writing text.
+"""Language models against peers, in one run: tokens per second in training, and in writing text.
 
     python benchmarks/language_model.py [--rounds 3] [--steps 4] [--tokens 256] [--only headwise plain] [--json FILE]
 
@@ -126,7 +126,12 @@ def as_result(
     written: dict[str, list[Figures]],
     left_out: dict[str, str],
 ) -> Result:
-    settings = {**SIZES, "rows": arguments.rows, "updates a round": arguments.steps, "tokens written": arguments.tokens}
+    settings = {
+        **SIZES,
+        "rows": arguments.rows,
+        "updates per round": arguments.steps,
+        "tokens written": arguments.tokens,
+    }
     result = Result("language_model", "Language models", settings, arguments.threads)
     rates = {name: [f["tokens"] / f["seconds"] for f in rounds] for name, rounds in trained.items() if rounds}
     peaks = {name: float(max(f["peak"] for f in rounds)) for name, rounds in trained.items() if rounds}
@@ -170,7 +175,7 @@ def show(result: Result, trained: dict[str, list[Figures]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=4, help="timed updates a round")
+    parser.add_argument("--steps", type=int, default=4, help="timed updates per round")
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of a training batch")
     parser.add_argument("--tokens", type=int, default=256, help="tokens of each text")
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS), metavar="NAME")

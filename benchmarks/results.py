@@ -10,8 +10,8 @@
 
 A script takes `--json FILE` for that place; `python -m benchmarks` gives it benchmarks/results/NAME.json.
 
-`ours` and each peer's value are one figure or a list with a figure a round, in which contestants took turns. Kept are
-the medians; the ratio is the median of the rounds' own ratios against the peer with the best median, its spread the
+`ours` and each peer's value are one figure, or a list of one figure per round, in which contestants took turns. Kept
+are the medians; the ratio is the median of the rounds' own ratios against the peer with the best median, its spread the
 lowest and highest of them. A ratio above 1 always means that Headwise is better, whichever direction `better` is. A row
 without peers is a figure of ours alone; `headline=True` puts a row into the README's table as well. The file:
 
@@ -158,7 +158,7 @@ def processor() -> str:
 
 
 def matmul_peak(threads: int) -> float:
-    """Operations a second of fp32 matrix products, in a process of its own."""
+    """Operations per second of fp32 matrix products, in a process of its own."""
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     command = [sys.executable, str(HERE / "peers" / "matmul_training.py")]
     request = json.dumps({"threads": threads})

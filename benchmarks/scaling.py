@@ -1,4 +1,4 @@
-"""One process with a thread a core against one process a core, on this machine: real target tokens a second.
+"""One process with a thread per core against one process per core, on this machine: real target tokens per second.
 
     python benchmarks/scaling.py [--presets tiny base] [--cores 2] [--rounds 5] [--steps N] [--json FILE]
 
@@ -28,11 +28,13 @@ from typing import Any
 
 import torch
 
-from headwise.config.presets import PRESETS
+from headwise.config.families.transformer import FAMILY
 from headwise.config.schema import Recipe, Training
-from headwise.data.batches import Cursor, PairBatches, walk
+from headwise.data.cursor import Cursor, walk
+from headwise.data.pairs import PairBatches
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
+from headwise.losses import batch_loss
 from headwise.models.registry import build_model
 from headwise.text.phrasebook import write_corpus
 from headwise.training.device import one_core_each
@@ -58,7 +60,8 @@ def work(request: Figures) -> Figures | None:
     with joined() as world, one_core_each():
         optimizer = build_optimizer(Training(learning_rate=RATE), model.parameters())
         if world.size > 1:
-            updater: Updater = RankUpdater(replicate(model), world, model, optimizer, smoothing=SMOOTHING, seed=SEED)
+            objective = replicate(model, batch_loss)
+            updater: Updater = RankUpdater(objective, world, model, optimizer, smoothing=SMOOTHING, seed=SEED)
         else:
             updater = Updater(model, optimizer, smoothing=SMOOTHING, seed=SEED, workers=request["threads"])
         batches = PairBatches(Store(Path(request["store"])), BATCH_TOKENS, SEED, rank=world.rank, world=world.size)
@@ -119,7 +122,7 @@ def play(arguments: argparse.Namespace, preset: str, store: Store, vocabulary: i
         cursor = (first // planned.count(0), first % planned.count(0))
         # Who is first changes from round to round.
         for name, (processes, threads) in sorted(contestants.items(), reverse=bool(number % 2)):
-            architecture = {"source_vocab": vocabulary, **PRESETS["transformer"][preset]}
+            architecture = {"source_vocab": vocabulary, **FAMILY.presets[preset]}
             request = {
                 "architecture": architecture, "store": str(store.directory), "steps": steps, "cursor": cursor,
                 "threads": threads,
@@ -153,7 +156,7 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", choices=list(STEPS), default=list(STEPS))
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, help=f"timed updates a round; unset: {STEPS}")
+    parser.add_argument("--steps", type=int, help=f"timed updates per round; unset: {STEPS}")
     parser.add_argument("--json", type=Path, help="write the figures into this file")
     parser.add_argument("--worker", metavar="REQUEST", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

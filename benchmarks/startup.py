@@ -54,7 +54,7 @@ def measure(command: Command) -> tuple[float, float]:
 
 
 def in_turns(commands: dict[str, Command], rounds: int) -> tuple[Figures, Figures, dict[str, str]]:
-    """Seconds and memory, a figure a round; and commands that failed. The first round fills the disk's cache."""
+    """Seconds and memory, one figure per round; and commands that failed. The first round fills the disk's cache."""
     seconds: Figures = {name: [] for name in commands}
     memory: Figures = {name: [] for name in commands}
     failed: dict[str, str] = {}

@@ -182,7 +182,7 @@ HEADS = {
     "zh": ("", "Headwise", "最好的同类工具", "倍数（最低–最高）", "说明"),
 }
 PEERS = {  # what a README calls a peer whose name in the results is long
-    "LibreTranslate's way, a worker a core": ("LibreTranslate's way", "LibreTranslate 的做法"),
+    "LibreTranslate's way, one worker per core": ("LibreTranslate's way", "LibreTranslate 的做法"),
     "torch.nn.Transformer, own batches": ("torch.nn.Transformer", "torch.nn.Transformer"),
     "Hugging Face MarianMT, fewer dropouts": ("MarianMT, fewer dropouts", "MarianMT，dropout 较少"),
     "CTranslate2 alone, int8": ("CTranslate2 alone", "单用 CTranslate2"),

@@ -6,9 +6,9 @@ Multi30k en-de from --corpora (or HEADWISE_DATA), the vocabulary and sizes with 
 fp32. Contestants run one after the other, each in a process of its own; every point is kept in --work as it comes, and
 a contestant that has come to its end is not run again. At the end: results/time_to_quality.json and a picture.
 
-The peers are a plain loop on torch.nn.Transformer, tuned for this corpus (1,024 tokens a batch, pre-norm, dropout 0.2,
-inverse square root with warm-up 800 to 2.5e-3), and OpenNMT-py's model and loss with the same settings; they get the
-batches of Headwise, which runs its recipe with a schedule that ends with the time: `headwise` all of the minutes,
+The peers are a plain loop on torch.nn.Transformer, tuned for this corpus (1,024 tokens per batch, pre-norm, dropout
+0.2, inverse square root with warm-up 800 to 2.5e-3), and OpenNMT-py's model and loss with the same settings; they get
+the batches of Headwise, which runs its recipe with a schedule that ends with the time: `headwise` all of the minutes,
 `headwise-short` half of them. All are decoded greedily and scored alike; the clock stands while they are.
 """
 
@@ -27,10 +27,9 @@ import numpy as np
 from environments import DEFAULT, NotInstalledError, environment
 from results import FOLDER, Result
 
-from headwise.config.presets import resolve_architecture
 from headwise.config.recipe import load_recipe
 from headwise.config.schema import Recipe
-from headwise.data.batches import PairBatches
+from headwise.data.pairs import PairBatches
 from headwise.evaluation.metrics import bleu
 from headwise.text.corpus import read_lines
 from headwise.workflows.prepare import Prepared, prepare
@@ -84,7 +83,7 @@ class Work:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        return {**resolve_architecture(self.recipe.model), "norm": "pre", "dropout": 0.2}
+        return {**self.recipe.model.settings.model_dump(mode="json"), "norm": "pre", "dropout": 0.2}
 
     def score(self, outputs: list[list[int]]) -> float:
         texts = self.prepared.tokenizers.target.decode_batch(outputs)
@@ -200,7 +199,7 @@ def best_until(points: list[Point], minutes: float) -> float | None:
 
 
 def pace(points: list[Point]) -> float:
-    """Updates a minute, over the whole run."""
+    """Updates per minute, over the whole run."""
     return points[-1]["updates"] / points[-1]["minutes"]
 
 
@@ -209,7 +208,7 @@ def summarise(curves: Curves, minutes: float, threads: int) -> Result:
     paces = [f"{NAMES[name]} {pace(curve['points']):.0f}" for name, curve in curves.items() if curve["points"]]
     settings = {
         "recipe": RECIPE, "minutes": minutes, "signature": "val, greedy, sacreBLEU default",
-        "updates a minute": "; ".join(paces), "curves": curves,
+        "updates per minute": "; ".join(paces), "curves": curves,
     }  # fmt: skip
     result = Result("time_to_quality", "Time to quality, Multi30k en→de", settings, threads)
     for name, curve in curves.items():

@@ -1,9 +1,9 @@
-"""Training speed and memory against peers, in one run: real target tokens a second, and peak memory.
+"""Training speed and memory against peers, in one run: real target tokens per second, and peak memory.
 
     python benchmarks/training.py --preset tiny [--rounds 5] [--steps 12] [--only headwise torch] [--json FILE]
 
 Multi30k en-de from --corpora (or HEADWISE_DATA), one BPE vocabulary of 8,000 made by Headwise, the same token ids for
-all; 4,096 tokens a batch, label smoothing 0.1, Adam (fused for all), fp32, 2 threads, denormals flushed, no clipping.
+all; 4,096 tokens per batch, label smoothing 0.1, Adam (fused for all), fp32, 2 threads, denormals flushed, no clipping.
 
 Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
 alike. A round is `--steps` updates after two that do not count; round n of all has the same batches. The figure is the
@@ -35,9 +35,10 @@ import torch
 from environments import DEFAULT, NotInstalledError, environment
 from results import Result
 
-from headwise.config.presets import PRESETS
+from headwise.config.families.transformer import FAMILY
 from headwise.config.schema import Recipe
-from headwise.data.batches import Cursor, PairBatches
+from headwise.data.cursor import Cursor
+from headwise.data.pairs import PairBatches
 from headwise.data.store import Store
 from headwise.models.registry import build_model
 from headwise.workflows.prepare import prepare
@@ -117,7 +118,8 @@ def prepare_work(folder: Path, scratch: Path, preset: str, batches: int) -> Work
         arrays[f"{side}_offsets"] = np.concatenate(([0], np.cumsum(store.lengths(side), dtype=np.int64)))
     np.savez(scratch / "ids.npz", **arrays)
     size = prepared.tokenizers.target.size
-    return Work(store, scratch / "ids.npz", cursors, size, PRESETS["transformer"][preset])
+    sizes = FAMILY.resolve(preset, {}).model_dump(mode="json")
+    return Work(store, scratch / "ids.npz", cursors, size, sizes)
 
 
 # ---- rounds
@@ -159,7 +161,7 @@ def play(arguments: argparse.Namespace, work: Work) -> tuple[dict[str, list[Figu
                 left_out[name] = f"failed ({error})"
                 continue
             rate = results[name][-1]["tokens"] / results[name][-1]["seconds"]
-            print(f"round {number + 1} {name:<22} {rate:9,.0f} tokens a second", file=sys.stderr, flush=True)
+            print(f"round {number + 1} {name:<22} {rate:9,.0f} tokens per second", file=sys.stderr, flush=True)
     return {name: found for name, found in results.items() if found}, left_out, peak
 
 
@@ -182,7 +184,7 @@ def summarise(name: str, rounds: list[Figures], work: Work, peak: float) -> Figu
     total = {key: sum(found[key] for found in rounds) for key in ("tokens", "positions", "source_tokens")}
     contestant = CONTESTANTS[name]
     return {
-        "tokens_a_second": statistics.median(rates), "lowest": min(rates), "highest": max(rates), "rates": rates,
+        "tokens_per_second": statistics.median(rates), "lowest": min(rates), "highest": max(rates), "rates": rates,
         "mfu": statistics.median(work.operations(found) / found["seconds"] / peak for found in rounds),
         "peak_mb": max(found["peak"] for found in rounds), "parameters": rounds[0]["parameters"],
         "cores_used": sum(f["cpu_seconds"] for f in rounds) / sum(f["seconds"] for f in rounds),
@@ -201,7 +203,7 @@ def ratios(figures: dict[str, Figures]) -> dict[str, Figures]:
         peers = {n: f for n, f in figures.items() if n != "headwise" and f["dropouts"] in wanted}
         if ours is None or not peers:
             continue
-        best = max(peers, key=lambda name: peers[name]["tokens_a_second"])
+        best = max(peers, key=lambda name: peers[name]["tokens_per_second"])
         each = [own / other for own, other in zip(ours["rates"], peers[best]["rates"], strict=False)]
         found[title] = {
             "peer": best, "speed": statistics.median(each), "lowest": min(each), "highest": max(each),
@@ -221,7 +223,7 @@ def show(report: Figures) -> None:
         spread = f"{row['lowest']:,.0f}-{row['highest']:,.0f}"
         padding = f"{row['source_padding']:.1%} {row['target_padding']:.1%}"
         print(
-            f"{name:<22}{row['tokens_a_second']:>10,.0f}{spread:>18}{row['mfu']:>7.1%}{row['peak_mb']:>9,}{row['cores_used']:>7.2f}"
+            f"{name:<22}{row['tokens_per_second']:>10,.0f}{spread:>18}{row['mfu']:>7.1%}{row['peak_mb']:>9,}{row['cores_used']:>7.2f}"
             f"{padding:>14}{row['first_loss']:>12.2f}{row['parameters']:>13,}  {row['dropouts']:<8}  {row['batches']}"
         )
     for title, ratio in report["ratios"].items():
@@ -243,8 +245,8 @@ def show(report: Figures) -> None:
 def as_result(report: Figures) -> Result:
     """Speed against all peers and against those with the same dropouts, and memory."""
     settings = {
-        "model": report["preset"], "tokens a batch": BATCH_TOKENS, "vocabulary": VOCABULARY, "dropout": 0.1,
-        "updates a round": report["steps"],
+        "model": report["preset"], "tokens per batch": BATCH_TOKENS, "vocabulary": VOCABULARY, "dropout": 0.1,
+        "updates per round": report["steps"],
     }  # fmt: skip
     result = Result(f"training-{report['preset']}", f"Training, {report['preset']}", settings, report["threads"])
     figures = report["contestants"]
@@ -282,7 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=list(STEPS), default="tiny")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, help=f"timed updates a round; unset: {STEPS}")
+    parser.add_argument("--steps", type=int, help=f"timed updates per round; unset: {STEPS}")
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS), metavar="NAME")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))

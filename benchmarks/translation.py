@@ -3,13 +3,13 @@
     python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 5]
 
 1. The torch engine against Hugging Face `generate`, OpenNMT-py and JoeyNMT: greedy and beam 5, batch 1 and 64.
-2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens: the same search (PATIENCE
-   too), with the best of its settings.
+2. The fast engine, text in to text out, against CTranslate2 alone on ready-made tokens: the same search, with
+   the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
 Contestants take turns at each setting, one right after the other and in another order in the next round (`--rounds`),
 so that another load on the machine hits all alike; every round is kept. The fast engine and CTranslate2 alone, which
-are near one another, have many short turns a round. All give translations without scores.
+are near one another, have many short turns per round. All give translations without scores.
 A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
 with the torch that runs here. All engines translate the same sentences; at batch 1 the torch engine and its peers a
 fifth of them, and JoeyNMT, which has no cache, a fifth of that. Which workers × threads, and which batches of at most
@@ -42,14 +42,14 @@ PEERS = {
 SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
-TURNS = {1: 8, 5: 3}  # of the fast engine, and of CTranslate2 alone, a round, by beam; greedy ones are shorter
+TURNS = {1: 8, 5: 3}  # of the fast engine, and of CTranslate2 alone, per round, by beam; greedy ones are shorter
 BLOCK = 20  # sentences of a turn at batch 1
 ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
 HERE = Path(__file__).parent
 
 Candidate = TypeVar("Candidate")
 Lines = list[str]
-Rates = dict[str, list[float]]  # a figure a round
+Rates = dict[str, list[float]]  # one figure per round
 
 
 def read(path: str, count: int) -> Lines:
@@ -92,7 +92,7 @@ class Peer:
         self._ask({"model": arguments.model, "sentences": ids, "threads": arguments.threads})
 
     def turn(self, beam: int, batch: int, count: int) -> tuple[float, list[list[int]]]:
-        """Sentences a second, and the translations. A slow peer has fewer sentences."""
+        """Sentences per second, and the translations. A slow peer has fewer sentences."""
         count = max(1, count // 5) if self.name in SLOW else count
         found = self._ask([beam, batch, count])
         return count / found["seconds"], found["outputs"]
@@ -144,7 +144,7 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
                 same[f"{setting} {name}"] = equal / len(outputs)
     for peer in peers:
         peer.close()
-    return {"sentences_a_second": rates, "same_output": same}
+    return {"sentences_per_second": rates, "same_output": same}
 
 
 def in_turn(contestants: list[str], number: int) -> list[str]:
@@ -168,8 +168,8 @@ def note(rates: dict[str, Rates], setting: str, engine: str, rate: float) -> Non
 def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     import ctranslate2
 
+    from headwise.interop.ctranslate2.kept import kept_export
     from headwise.text.tokenizer import TokenizerPair
-    from headwise.workflows.export import kept_export
     from headwise.workflows.translate import open_translator
 
     rates: dict[str, Rates] = {}
@@ -180,8 +180,8 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
         directory = str(kept_export(translator.bundle, translator.tokenizers, precision))
         # Two copies of the same weights may differ by a tenth in speed for as long as they lie where they lie, so
         # CTranslate2 alone works with our engine's where that has the same workers and threads.
-        translator.translate(lines[:2], beam=1)  # loads what it has for several sentences
-        raw = dict(translator.engine._workers._loaded)
+        workers = translator.engine._workers
+        raw = {(workers.cores, 1): workers.engine}
         for workers, threads in {(arguments.threads, 1), (1, arguments.threads)}.difference(raw):
             raw[workers, threads] = ctranslate2.Translator(directory, inter_threads=workers, intra_threads=threads)
         best = {setting: best_settings(raw, pieces, *setting) for setting in SETTINGS}
@@ -201,7 +201,7 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
                 count = sum(len(lines[part]) for part in turns)
                 for name, taken in seconds.items():
                     note(rates, f"beam {beam} batch {batch}", f"{name} {precision}", count / taken)
-    return {"sentences_a_second": rates}
+    return {"sentences_per_second": rates}
 
 
 def share_out(count: int, beam: int, batch: int) -> list[slice]:
@@ -231,11 +231,11 @@ def fastest(candidates: Iterable[Candidate], work: Callable[[Candidate], None]) 
 
 def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
     """What `headwise translate` does, without starting a process."""
-    from headwise.workflows.translate import CHUNK, Wanted, translate_lines
+    from headwise.workflows.translate import CHUNK, TranslateOptions, translate_lines
 
     if batch > 1:
         chunks = [lines[i : i + CHUNK] for i in range(0, len(lines), CHUNK)]
-        for _ in translate_lines(translator, chunks, Wanted(beam=beam, length_penalty=ALPHA)):
+        for _ in translate_lines(translator, chunks, TranslateOptions(beam=beam, length_penalty=ALPHA)):
             pass
     else:
         for line in lines:
@@ -243,16 +243,13 @@ def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
 
 
 def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
-    """CTranslate2 on tokens, with the bound on lengths and the patience that we have."""
-    from headwise.decoding.hypothesis import PATIENCE
-
+    """CTranslate2 on tokens, with the same limit on the length of outputs."""
     groups = [pieces] if batch > 1 else [[one] for one in pieces]
     for group in groups:
         limit = max(map(len, group)) + 49
         results = engine.translate_batch(
             group,
             beam_size=beam,
-            patience=PATIENCE,
             length_penalty=ALPHA,
             max_batch_size=batch,
             max_decoding_length=limit,
@@ -285,11 +282,11 @@ def cold_start(arguments: argparse.Namespace, lines: Lines) -> Rates:
 def as_result(figures: dict[str, Any], arguments: argparse.Namespace) -> Result:
     settings = {"sentences": figures["sentences"], "model": arguments.title or Path(arguments.model).name}
     result = Result("translation", "Translation", settings, arguments.threads)
-    for setting, found in figures.get("torch", {}).get("sentences_a_second", {}).items():
+    for setting, found in figures.get("torch", {}).get("sentences_per_second", {}).items():
         peers = {PEERS[name][1]: rates for name, rates in found.items() if name in PEERS}
         what = f"torch engine, {setting}"
         result.add(what, "sentences/s", found["headwise torch"], peers, headline=setting.startswith("beam 5"))
-    for setting, found in figures.get("fast", {}).get("sentences_a_second", {}).items():
+    for setting, found in figures.get("fast", {}).get("sentences_per_second", {}).items():
         for precision in ("float32", "int8"):
             peers = {f"CTranslate2 alone, {precision}": found[f"ctranslate2 {precision}"]}
             what = f"fast engine {precision}, {setting}"
@@ -306,7 +303,7 @@ def as_result(figures: dict[str, Any], arguments: argparse.Namespace) -> Result:
 
 def show(title: str, rates: dict[str, Rates]) -> None:
     names = sorted({name for found in rates.values() for name in found})
-    print(f"\n{title}: sentences a second\n{'':<18}" + "".join(f"{name:>22}" for name in names))
+    print(f"\n{title}: sentences per second\n{'':<18}" + "".join(f"{name:>22}" for name in names))
     for setting, found in rates.items():
         print(f"{setting:<18}" + "".join(f"{max(found.get(name, [float('nan')])):22.1f}" for name in names))
 
@@ -314,7 +311,7 @@ def show(title: str, rates: dict[str, Rates]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--source", required=True, help="text to translate, a sentence a line")
+    parser.add_argument("--source", required=True, help="text to translate, one sentence per line")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -330,11 +327,11 @@ def main() -> None:
     figures: dict[str, Any] = {"sentences": len(lines), "threads": arguments.threads}
     if "torch" in arguments.parts:
         figures["torch"] = torch_engines(arguments, lines)
-        show("torch", figures["torch"]["sentences_a_second"])
+        show("torch", figures["torch"]["sentences_per_second"])
         print("same output:", figures["torch"]["same_output"])
     if "fast" in arguments.parts:
         figures["fast"] = fast_engines(arguments, lines)
-        show("fast engine", figures["fast"]["sentences_a_second"])
+        show("fast engine", figures["fast"]["sentences_per_second"])
     if "cold" in arguments.parts:
         figures["cold"] = cold_start(arguments, lines)
         print("\ncold start, seconds:", {name: round(min(value), 2) for name, value in figures["cold"].items()})

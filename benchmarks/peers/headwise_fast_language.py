@@ -11,14 +11,14 @@ from measure_language import Write, main
 
 from headwise.bundle.weights import save_model
 from headwise.text.tokenizer import TokenizerPair
-from headwise.workflows.generate import open_fast_generator
+from headwise.workflows.generate import open_generator
 
 
 def prepare(request: dict) -> tuple[Write, torch.nn.Module]:
     model, tokenizer = model_and_tokenizer(request)
     folder = Path(tempfile.mkdtemp()) / "model"
     save_model(folder, model, TokenizerPair(tokenizer, tokenizer), family="lm")
-    generator = open_fast_generator(folder, token_scores=False)
+    generator = open_generator(folder, "ctranslate2", token_scores=False)
 
     def write(rows: int, tokens: int, sample: bool) -> int:
         if sample:

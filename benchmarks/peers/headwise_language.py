@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from measure_language import BETAS, CLIP, EPSILON, FIRST_WORD, RATE, Step, Write, main
 
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Tokenizer as TokenizerSettings
 from headwise.config.schema import Training
-from headwise.data.batch import LanguageBatch
+from headwise.config.cores import training_cores
+from headwise.data.blocks import block_batch
 from headwise.decoding.generator import Generator
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import Tokenizer
-from headwise.training.device import core_count, keep_memory, prepare_worker
+from headwise.training.device import keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
 
@@ -26,11 +26,10 @@ def build(request: dict) -> tuple[Step, torch.nn.Module]:
     model = LanguageModel(**request["sizes"]).train()
     settings = Training(optimizer="adamw", betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
     optimizer = build_optimizer(settings, model.parameters())
-    updater = Updater(model, optimizer, clip_norm=CLIP, workers=core_count(request["threads"]))
+    updater = Updater(model, optimizer, clip_norm=CLIP, workers=training_cores(request["threads"]))
 
     def step(ids: torch.Tensor) -> float:
-        batch = LanguageBatch.of(ids.numpy(), np.zeros(len(ids), dtype=np.int64), 0)
-        return updater(batch, RATE).loss
+        return updater(block_batch(ids.numpy()), RATE).loss
 
     return step, model
 

@@ -72,7 +72,7 @@ def run(request: dict[str, Any], output: Path, steps: int, every: int) -> Clock:
 
 
 def probe(request: dict[str, Any], output: Path) -> float:
-    """Seconds an update takes. Nothing is validated, so nothing is printed."""
+    """Seconds per update. Nothing is validated, so nothing is printed."""
     shutil.rmtree(output, ignore_errors=True)
     without = ("data.validation.source=[]", "data.validation.target=[]", "training.best='loss'", "training.patience=0")
     changes = [*settings(request, PROBE, PROBE), *without]

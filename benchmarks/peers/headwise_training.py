@@ -13,13 +13,25 @@ import torch
 from measure_training import BETAS, EPSILON, RATE, measure, report
 
 from headwise.config.schema import Training
-from headwise.data.batches import Cursor, PairBatches, walk
+from headwise.config.cores import training_cores
+from headwise.data.batch import Batch
+from headwise.data.cursor import Cursor, walk
+from headwise.data.pairs import PairBatches
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
 from headwise.models.registry import build_model
-from headwise.training.device import core_count, keep_memory, prepare_worker
+from headwise.training.device import keep_memory, prepare_worker
 from headwise.training.optimizers import build_optimizer
 from headwise.training.step import Updater
+
+
+class Pairs:
+    """A batch with the counts that `measure` wants of it."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch, self.tokens, self.targets = batch, batch.tokens, batch.targets
+        self.source, _, lengths = batch.inputs
+        self.source_tokens = int(lengths.sum())
 
 
 def main() -> None:
@@ -29,12 +41,14 @@ def main() -> None:
     torch.manual_seed(1)
     model = build_model("transformer", {"source_vocab": request["vocabulary"], **request["sizes"]}).train()
     settings = Training(betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
-    workers = core_count(request["threads"])
+    workers = training_cores(request["threads"])
     optimizer = build_optimizer(settings, model.parameters())
     updater = Updater(model, optimizer, smoothing=request["smoothing"], workers=workers)
     batches = PairBatches(Store(Path(request["store"])), request["batch_tokens"], request["seed"])
     with Prefetch(walk(batches, Cursor(*request["cursor"]))) as ready:
-        report(model, measure(request, lambda batch: updater(batch, RATE).loss, (batch for batch, _ in ready)))
+        report(
+            model, measure(request, lambda pairs: updater(pairs.batch, RATE).loss, (Pairs(batch) for batch, _ in ready))
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""LibreTranslate's way of working, without its user interface: Flask behind waitress, one CTranslate2 call a request.
+"""LibreTranslate's way of working, without its user interface: Flask behind waitress, one CTranslate2 call per request.
 
     python libretranslate_serving.py MODEL EXPORT BEAM THREADS WORKERS THREADS_OF_A_WORKER
 

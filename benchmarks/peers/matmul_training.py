@@ -13,7 +13,7 @@ SECONDS = 0.7  # for each side
 
 
 def rate(side: int) -> float:
-    """The best of some multiplications, in operations a second."""
+    """The best of some multiplications, in operations per second."""
     left, right = torch.randn(side, side), torch.randn(side, side)
     best, end = float("inf"), time.perf_counter() + SECONDS
     while time.perf_counter() < end:

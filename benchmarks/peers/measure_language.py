@@ -64,7 +64,7 @@ def blocks(request: dict) -> Iterator[torch.Tensor]:
 
 
 def generate(request: dict, write: Write) -> dict[str, float]:
-    """Tokens a second for each setting that the contestant has, the second of two times: the first warms up."""
+    """Tokens per second for each setting that the contestant has, the second of two times: the first warms up."""
     rates = {}
     for rows in request["batches"]:
         for sample in (False, True):

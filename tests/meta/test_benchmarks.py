@@ -154,7 +154,7 @@ def test_time_to_quality_finds_when_a_curve_reaches_a_score(monkeypatch: pytest.
     last = result.rows[-1]
     assert (last.ours, last.peers, last.ratio) == (4.0, {"torch.nn.Transformer": 8.0}, 2.0)
     assert "averaged weights" in last.note
-    assert result.settings["updates a minute"] == "Headwise 50; torch.nn.Transformer 50"
+    assert result.settings["updates per minute"] == "Headwise 50; torch.nn.Transformer 50"
     slow = {**curves, "headwise-short": {"points": curve((4.0, 8.0))}}
     both = quality.summarise(slow, 8.0, 2)
     (half,) = [row for row in both.rows if "after 4 minutes, schedule of 4" in row.what]
