@@ -39,6 +39,9 @@ def models(
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         typer.echo("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]]))
+    typer.echo("\ntrained on (NOTICE has the full attribution):")
+    for model in found:
+        typer.echo(f"  {model.name}: {model.trained_on}. Licence: {model.licence}")
 
 
 def _row(model: ShippedModel) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class CTranslate2Engine:
         found = [self._end_loops(source, hypotheses, options) for source, hypotheses in
                  zip(sources, self._search(sources, options, limits), strict=True)]  # fmt: skip
         if self.scores == "tokens":
-            found = self._with_token_scores(sources, found)
+            found = self._with_token_scores(sources, found, options.length_penalty)
         return [hypotheses[: options.n_best] for hypotheses in found]
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
@@ -142,11 +142,15 @@ class CTranslate2Engine:
         return best(stopped, options.beam)
 
     def _with_token_scores(
-        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]]
+        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]], alpha: float
     ) -> list[list[Hypothesis]]:
+        """The model's own log-probabilities: those of the search are renormalised over the tokens that may come."""
         flat = [(source, one) for source, hypotheses in zip(sources, found, strict=True) for one in hypotheses]
         scores = iter(self.score([source for source, _ in flat], [one.tokens for _, one in flat]))
-        return [[one._replace(log_probs=next(scores)[: _length(one)]) for one in hypotheses] for hypotheses in found]
+        return [
+            [Hypothesis.of(one.tokens, next(scores)[: _length(one)], one.stopped, alpha) for one in hypotheses]
+            for hypotheses in found
+        ]
 
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
         return [[*map(self._source.__getitem__, source), self._source[EOS]] for source in sources]

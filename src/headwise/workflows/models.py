@@ -35,6 +35,8 @@ class ShippedModel:
     target: str
     size: int  # bytes, the fast engine's form included
     good_for: str
+    trained_on: str
+    licence: str  # of the data
     scores: tuple[ShippedScore, ...]
 
     @property
@@ -96,8 +98,8 @@ def _describe(name: str, path: Path) -> ShippedModel:
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path / CONFIG} is damaged: it names no pair of languages; install Headwise again") from None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    good_for = str(about.get("good_for", "")) if isinstance(about, dict) else ""
-    return ShippedModel(name, path, source, target, size, good_for, tuple(card_scores(card)))
+    told = [str(about.get(key, "")) if isinstance(about, dict) else "" for key in ("good_for", "trained_on", "licence")]
+    return ShippedModel(name, path, source, target, size, *told, tuple(card_scores(card)))
 
 
 def card_scores(card: dict[str, Any]) -> list[ShippedScore]:

@@ -36,6 +36,7 @@ LARGEST, LARGEST_TOGETHER = 8_000_000, 30_000_000  # bytes
 POSITIONS = 640
 ABOUT = "about.toml"
 _SIDES = ("source", "target")
+_FORMS = (("ctranslate2", "int8"), ("torch", "float16"))  # an engine, and the form of the weights that it reads
 
 Tell = Callable[[str], None]
 
@@ -72,7 +73,7 @@ def ship(run: Path, name: str, tell: Tell = lambda line: None, folder: Path | No
     original = open_bundle(run / "model")
     if original.task_name != "translate":
         raise UsageError(f"{run} is a model of the task '{original.task_name}'; only translators ship")
-    sets = _held_out(original)
+    sets = _held_out(original, Path())
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / name
         _store(original, made)
@@ -93,15 +94,36 @@ def _about(folder: Path, name: str) -> dict[str, str]:
     return known[name]
 
 
-def _held_out(bundle: Bundle) -> list[_Texts]:
-    """Validation and test texts of the recipe in the card."""
+def measure_again(name: str, data: Path, length_penalty: float | None = None, tell: Tell = lambda line: None) -> None:
+    """Measures a shipped model anew, after a change of the search or of what about.toml says; weights stay.
+
+    `data` is the folder of the corpora; `length_penalty` becomes the model's default.
+    """
+    bundle = open_bundle(shipped.FOLDER / name)
+    changed = {} if length_penalty is None else {"length_penalty": length_penalty}
+    bundle = replace(bundle, decoding={**bundle.decoding, **changed})
+    write_config(bundle.path, bundle)
+    scores = []
+    for engine, label in _FORMS:
+        for texts in _held_out(bundle, data):
+            scores += texts.scores(_translate(bundle.path, engine, texts.sources), bundle.languages[-1], label)
+            tell(f"{name} {label} {texts.name}: {scores[-2].metric} {scores[-2].value:.2f}")
+    about = _about(shipped.FOLDER, name)
+    card = {**bundle.card, "about": about, "scores": [asdict(score) for score in scores]}
+    write_config(bundle.path, replace(bundle, card=card))
+
+
+def _held_out(bundle: Bundle, folder: Path) -> list[_Texts]:
+    """Validation and test texts of the recipe in the card, whose paths are relative to `folder`."""
     data: Any = bundle.card.get("recipe", {}).get("data", {})
     sets = []
     for part in ("validation", "test"):
         sides = data.get(part, {})
         if not sides.get("source"):
             raise UsageError(f"the recipe of {bundle.path} names no data.{part}, by which a shipped model is measured")
-        sources, references = ([line for file in sides[side] for line in read_lines(file)] for side in _SIDES)
+        sources, references = (
+            [line for file in sides[side] for line in read_lines(str(folder / file))] for side in _SIDES
+        )
         sets.append(_Texts(Path(sides["source"][0]).name.split(".")[0], sources, references))
     return sets
 
@@ -137,7 +159,7 @@ def _measure(original: Bundle, made: Path, sets: list[_Texts], tell: Tell) -> tu
     own = _translate(original.path, "torch", validation.sources)
     scores: list[ShippedScore] = []
     same = {}
-    for engine, label in (("ctranslate2", "int8"), ("torch", "float16")):
+    for engine, label in _FORMS:
         for texts in sets:
             translations = _translate(made, engine, texts.sources)
             scores += texts.scores(translations, language, label)
