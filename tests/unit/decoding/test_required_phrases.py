@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.options import Edges, Phrase, Request, SearchOptions
+from headwise.decoding.options import Edges, Request, RequiredPhrase, SearchOptions
 from headwise.decoding.required_phrases import Requirements
 from headwise.decoding.torch_engine import TorchEngine
 
-A, B = Phrase(((10, 11, 12),)), Phrase(((20,),))
+A, B = RequiredPhrase(((10, 11, 12),)), RequiredPhrase(((20,),))
 # 30 begins inside of a word, 31 ends a word; (31,) is a word of its own.
 EDGES = Edges(continues=frozenset({30}), unfinished=frozenset({31, 10}))
 
@@ -34,7 +34,7 @@ def test_a_phrase_listed_twice_must_come_twice() -> None:
 
 
 def test_ordered_phrases_count_only_one_after_the_other() -> None:
-    opened, closed = Phrase(((20,),), ordered=True), Phrase(((21, 22),), ordered=True)
+    opened, closed = RequiredPhrase(((20,),), ordered=True), RequiredPhrase(((21, 22),), ordered=True)
     required = Requirements(Request(phrases=(opened, B, closed)))
     assert required.next_tokens([]) == {20}
     assert required.next_tokens([20]) == {20, 21}
@@ -42,7 +42,7 @@ def test_ordered_phrases_count_only_one_after_the_other() -> None:
 
 
 def test_a_word_that_goes_on_is_another_word() -> None:
-    required = Requirements(Request(phrases=(Phrase(((31,),)),), edges=EDGES))
+    required = Requirements(Request(phrases=(RequiredPhrase(((31,),)),), edges=EDGES))
     assert [required.needed(tokens) for tokens in ([31], [31, 30], [31, 5], [31, 30, 31])] == [0, 1, 0, 0]
 
 
@@ -50,7 +50,7 @@ def test_a_spelling_inside_of_a_word_does_not_count() -> None:
     required = Requirements(
         Request(
             phrases=(
-                Phrase(
+                RequiredPhrase(
                     ((5, 6), (30, 6)),
                 ),
             ),
@@ -62,7 +62,7 @@ def test_a_spelling_inside_of_a_word_does_not_count() -> None:
 
 def test_added_tokens_are_judged_as_if_the_whole_were_looked_at() -> None:
     chance = random.Random(1)
-    required = Requirements(Request(phrases=(A, B, Phrase(((31,), (30, 31)))), edges=EDGES))
+    required = Requirements(Request(phrases=(A, B, RequiredPhrase(((31,), (30, 31)))), edges=EDGES))
     for _ in range(300):
         said = [chance.choice([5, 10, 11, 12, 20, 30, 31]) for _ in range(chance.randint(0, 8))]
         follow = [5, 10, 11, 12, 20, 30, 31]
@@ -81,7 +81,7 @@ def test_required_phrases_are_in_every_output_even_of_a_model_that_would_never_s
         tuple(tuple(chance.choices(range(4, 60), k=chance.randint(1, 4))) for _ in range(chance.randint(0, 4)))
         for _ in sources
     ]
-    requests = [Request(phrases=tuple(Phrase((tokens,)) for tokens in wanted)) for wanted in phrases]
+    requests = [Request(phrases=tuple(RequiredPhrase((tokens,)) for tokens in wanted)) for wanted in phrases]
     options = SearchOptions(beam=beam, n_best=beam, max_extra=2)
     found = TorchEngine(random_model(3)).search(sources, options, requests)
     for wanted, hypotheses in zip(phrases, found, strict=True):
@@ -92,7 +92,7 @@ def test_required_phrases_are_in_every_output_even_of_a_model_that_would_never_s
 
 def test_an_unlikely_phrase_is_not_drowned_in_other_words_by_the_length_penalty() -> None:
     sources = random_sources(40, seed=2, longest=6)
-    requests = [Request(phrases=(Phrase(((10, 11, 12, 13),)),))] * 40
+    requests = [Request(phrases=(RequiredPhrase(((10, 11, 12, 13),)),))] * 40
     engine, options = TorchEngine(random_model(3)), SearchOptions(beam=4, n_best=3, max_extra=30)
     likeliest, longer = (
         engine.search(sources, replace(options, length_penalty=alpha), requests) for alpha in (0.0, 2.0)
@@ -107,7 +107,7 @@ def test_an_unlikely_phrase_is_not_drowned_in_other_words_by_the_length_penalty(
 
 
 def test_prefix_suppression_and_no_repeats_do_not_keep_a_phrase_out() -> None:
-    request = Request(prefix=(40, 41, 42), phrases=(Phrase(((7, 8),)), Phrase(((7, 8),))))
+    request = Request(prefix=(40, 41, 42), phrases=(RequiredPhrase(((7, 8),)), RequiredPhrase(((7, 8),))))
     options = SearchOptions(beam=2, max_extra=3, suppress=(7,), no_repeat_ngram=2)
     ((found,),) = TorchEngine(random_model(3)).search([[5, 6]], options, [request])
     assert found.tokens[:3] == (40, 41, 42)
@@ -128,7 +128,7 @@ def test_phrases_that_the_model_would_say_anyway_change_nothing() -> None:
     engine, options = TorchEngine(random_model(3)), SearchOptions(beam=5, max_extra=8)
     sources = random_sources(20, seed=6)
     free = [found for (found,) in engine.search(sources, options)]
-    requests = [Request(phrases=(Phrase((h.tokens[1:3],)),) if len(h.tokens) > 2 else ()) for h in free]
+    requests = [Request(phrases=(RequiredPhrase((h.tokens[1:3],)),) if len(h.tokens) > 2 else ()) for h in free]
     held = engine.search(sources, options, requests)
     same = sum(h.tokens == found.tokens for h, (found,) in zip(free, held, strict=True) if h.stopped == "eos")
     assert same >= 0.8 * sum(h.stopped == "eos" for h in free)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from fixtures_decoding import random_model, random_sources
 
-from headwise.decoding.options import Phrase, Request, Sampling, SearchOptions
+from headwise.decoding.options import Request, RequiredPhrase, Sampling, SearchOptions
 from headwise.decoding.sampling import Sampler, draw, filtered, penalise_repetition, row_key, uniform
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import UsageError
@@ -76,7 +76,7 @@ def test_log_probabilities_of_samples_are_the_models_not_the_filters() -> None:
 def test_required_phrases_cannot_be_sampled() -> None:
     with pytest.raises(UsageError, match="sampling"):
         TorchEngine(random_model(3)).search(
-            [[5]], SearchOptions(sample=Sampling()), [Request(phrases=(Phrase(((7,),)),))]
+            [[5]], SearchOptions(sample=Sampling()), [Request(phrases=(RequiredPhrase(((7,),)),))]
         )
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from fixtures_decoding import random_sources
 
-from headwise.decoding.options import Phrase, Request, SearchOptions
+from headwise.decoding.options import Request, RequiredPhrase, SearchOptions
 from headwise.decoding.source_batches import Sources, batches, output_limit, shares
 
 
@@ -34,7 +34,7 @@ def test_the_longest_output_leaves_room_for_what_is_asked() -> None:
     options = SearchOptions(max_extra=10)
     assert output_limit([5] * 4, Request(), options) == 14
     assert output_limit([5] * 4, Request(prefix=(5,) * 6), options) == 16
-    assert output_limit([5] * 4, Request(phrases=(Phrase(((5, 6), (7,))),)), options) == 16
+    assert output_limit([5] * 4, Request(phrases=(RequiredPhrase(((5, 6), (7,))),)), options) == 16
     assert output_limit([5] * 4, Request(), options, longest=12) == 12
 
 

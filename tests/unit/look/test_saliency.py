@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from headwise.look.capture import Look, look_at_text
+from headwise.look.saliency import log_odds as log_odds_of
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
@@ -44,3 +45,9 @@ def test_later_tokens_of_a_text_have_no_influence_on_earlier_ones(tokenizers: To
     saliency = look_at_text(lm, tokenizers.source, [EOS, *tokenizers.source.encode("the animal")]).saliency
     assert (saliency[np.triu_indices_from(saliency, k=1)] == 0).all()
     assert (saliency[np.tril_indices_from(saliency)] != 0).all()
+
+
+def test_log_odds_are_of_the_written_token_against_all_others_together() -> None:
+    logits, written = torch.randn(3, 7, dtype=torch.float64), torch.tensor([0, 6, 2])
+    chance = logits.softmax(dim=-1)[torch.arange(3), written]
+    torch.testing.assert_close(log_odds_of(logits, written), (chance / (1 - chance)).log())

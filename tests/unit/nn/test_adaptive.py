@@ -7,7 +7,7 @@ import torch
 
 from headwise.errors import ShapeError
 from headwise.models.lm import LanguageModel
-from headwise.nn import AdaptiveEmbedding
+from headwise.nn.adaptive import AdaptiveEmbedding
 
 
 def test_a_word_has_its_clusters_vector_projected_and_scaled() -> None:

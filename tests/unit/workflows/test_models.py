@@ -88,7 +88,7 @@ def test_its_card_says_what_it_is_and_how_good_without_paths_of_the_machine(mode
 def test_the_card_knows_every_line_that_the_model_was_trained_on_and_none_that_tests_it(model: ShippedModel) -> None:
     corpora = os.environ.get("HEADWISE_DATA")
     if not corpora:
-        pytest.skip("HEADWISE_DATA does not name the folder of the corpora")
+        pytest.skip("no corpora: set HEADWISE_DATA to their folder")
     recipe, folder = load_recipe(model.name, [], Path(corpora))
     sketch = open_bundle(model.path).card["data"]["fingerprints"]["source"]
 

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headwise.errors import UsageError, WorkFailed
+from headwise.files import check_place, sync, whole_file, write_whole
+
+
+def test_a_file_is_there_when_it_is_complete_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with whole_file(path) as stream:
+        stream.write("half")
+        assert not path.exists()
+        stream.write(" and half\n")
+    assert path.read_bytes() == b"half and half\n"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    write_whole(path, b"old")
+
+    def fail() -> None:
+        with whole_file(path) as stream:
+            stream.write("new")
+            raise ValueError("in the middle")
+
+    with pytest.raises(ValueError, match="in the middle"):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_what_the_disk_refuses_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+    problem = r"could not write .*out\.txt: No space left.*free some space"
+    with pytest.raises(WorkFailed, match=problem), whole_file(tmp_path / "out.txt"):
+        raise OSError(28, "No space left on device")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_place_where_no_file_can_be_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it is a directory"):
+        check_place(tmp_path)
+    with pytest.raises(UsageError, match="there is no such folder"):
+        check_place(tmp_path / "none" / "out.txt")
+    check_place(tmp_path / "out.txt")
+
+
+def test_a_device_is_written_to_directly() -> None:
+    with whole_file("/dev/null") as stream:
+        stream.write("gone")
+    assert not Path("/dev/null").is_file()
+
+
+def test_syncing_takes_files_and_folders(tmp_path: Path) -> None:
+    write_whole(tmp_path / "x", b"")
+    sync(tmp_path / "x")
+    sync(tmp_path)
