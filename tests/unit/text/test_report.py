@@ -11,6 +11,7 @@ import pytest
 from headwise.config.schema import Data, Filters, Texts
 from headwise.errors import DataError, UsageError
 from headwise.text.findings import Finding, Report
+from headwise.text.report import check_corpus
 from headwise.workflows.check import check
 
 
@@ -271,3 +272,11 @@ def test_the_short_form_has_totals_and_one_line_per_problem(tmp_path: Path) -> N
     assert len(problems) == 1
     assert problems[0].startswith("error: ")
     assert "\n" not in problems[0]
+
+
+def test_progress_counts_the_lines_that_were_read(tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / side).write_text("a line\n" * 7, encoding="utf-8")
+    told: list[int] = []
+    check_corpus(Data(source=str(tmp_path / "en"), target=str(tmp_path / "de")), told.append)
+    assert sum(told) == 7
