@@ -56,7 +56,6 @@ def test_both_engines_give_the_same_text_and_score(with_torch: Translator, with_
 
 
 def test_both_engines_have_nearly_the_same_alternatives(with_torch: Translator, with_float32: Translator) -> None:
-    """Not all: torch leaves unknown words out of the beam, CTranslate2 drops them afterwards."""
     ours, theirs = (t.translate(SENTENCES[:100], beam=5, n_best=3) for t in (with_torch, with_float32))
     assert sum(a.alternatives[0].text == b.alternatives[0].text for a, b in zip(ours, theirs, strict=True)) >= 90
     for answer in theirs:
@@ -80,8 +79,9 @@ def test_a_text_does_not_depend_on_the_scores_that_are_returned(
         # Greedy search has a score only where one was needed on the way, and then the right one.
         assert sum(missing) >= 0.9 * len(found) if (scores, beam) == ("none", 1) else not any(missing)
         for one, known in zip(found, with_all, strict=True):
-            assert math.isnan(one.score) or one.score == pytest.approx(known.score, abs=1e-4)
-            assert math.isnan(one.confidence) or one.confidence == pytest.approx(known.confidence, abs=1e-4)
+            # Without a second reading, CTranslate2 renormalises over the tokens that may come: all but unknown ones.
+            assert math.isnan(one.score) or one.score == pytest.approx(known.score, rel=0.05, abs=0.01)
+            assert math.isnan(one.confidence) or one.confidence == pytest.approx(known.confidence, abs=0.02)
 
 
 class Asked:

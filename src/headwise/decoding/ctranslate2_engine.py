@@ -58,9 +58,8 @@ class CTranslate2Engine:
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         found = [self._end_loops(source, hypotheses, options) for source, hypotheses in
                  zip(sources, self._search(sources, options, limits), strict=True)]  # fmt: skip
-        if self.scores == "tokens":
-            found = self._with_token_scores(sources, found, options.length_penalty)
-        return [hypotheses[: options.n_best] for hypotheses in found]
+        found = [hypotheses[: options.n_best] for hypotheses in found]
+        return self._with_token_scores(sources, found, options) if self.scores == "tokens" else found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         self._check_lengths(itertools.chain(sources, targets))
@@ -142,13 +141,17 @@ class CTranslate2Engine:
         return best(stopped, options.beam)
 
     def _with_token_scores(
-        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]], alpha: float
+        self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]], options: SearchOptions
     ) -> list[list[Hypothesis]]:
         """The model's own log-probabilities: those of the search are renormalised over the tokens that may come."""
         flat = [(source, one) for source, hypotheses in zip(sources, found, strict=True) for one in hypotheses]
         scores = iter(self.score([source for source, _ in flat], [one.tokens for _, one in flat]))
+        alpha = options.length_penalty
         return [
-            [Hypothesis.of(one.tokens, next(scores)[: _length(one)], one.stopped, alpha) for one in hypotheses]
+            best(
+                [Hypothesis.of(one.tokens, next(scores)[: _length(one)], one.stopped, alpha) for one in hypotheses],
+                options.n_best,
+            )
             for hypotheses in found
         ]
 
