@@ -73,7 +73,7 @@ def test_a_model_does_not_differ_significantly_from_itself(files: Path) -> None:
     assert [one["significant"] for one in json.loads(done.out)["comparisons"]] == [False] * 3
 
 
-def test_test_lines_that_were_trained_on_are_told(files: Path, tmp_path: Path) -> None:
+def test_test_lines_that_were_trained_on_are_reported(files: Path, tmp_path: Path) -> None:
     trained = [s for s in english_sentences(32, seed=3) if len(s.split()) > 5]
     fresh = (files / "test.en").read_text().splitlines()
     sources = [*fresh[:20], *trained]
@@ -108,8 +108,8 @@ def test_wrong_calls_are_one_line_and_exit_2(files: Path, language_model: Path, 
         "--model DIR with --source FILE": ("--reference", reference),
         "needs --source": ("--model", model, "--reference", reference),
         "has 1 lines but": ("--model", model, "--source", source, "--reference", short),
-        "no language model": ("--model", model, "--text", source),
-        "does not translate": ("--model", language_model, "--source", source, "--reference", reference),
+        "translates: evaluate it with --source": ("--model", model, "--text", source),
+        "evaluate it with --text": ("--model", language_model, "--source", source, "--reference", reference),
         "by itself": ("--model", model, "--text", source, "--source", source),
         "no model": ("--model", tmp_path / "none", "--source", source, "--reference", reference),
         "not both": (

@@ -84,7 +84,7 @@ def test_wrong_calls_are_one_line_each(language_model: Path, word_model: Path, t
     cases = {
         ("a",): "no model: give --model DIR",
         ("--model", tmp_path / "none", "a"): "none is not there",
-        ("--model", word_model, "a"): "does not write on; use headwise translate",
+        ("--model", word_model, "a"): "is a model of the task 'translate'; use headwise translate",
         (*model, "--top-p", 2): "top_p must be above 0 and at most 1",
         (*model, "--temperature", -1): "temperature must be 0 or more",
         (*model, "--max-tokens", 0): "at least 1",

@@ -87,7 +87,7 @@ def test_a_wrong_call_is_one_line_and_exits_with_2(headwise: Command, arguments:
         ("training.steps=0", ["training.steps must be greater than or equal to 1", "not 0"]),
         ("training.optimizer=adan", ["training.optimizer must be", "'adam'", "not 'adan'"]),
         ("model.preset=tinny", ["unknown model.preset 'tinny'", "tiny, small"]),
-        ("model.layers=3", ["model.layers does not belong to family 'transformer'"]),
+        ("model.layers=3", ["unknown key 'model.layers'", "did you mean 'model.encoder_layers'?"]),
         ("training", ["--set training", "section.key=value"]),
         ("training.steps.more=1", ["'steps' is a value, not a section"]),
     ],

@@ -194,17 +194,17 @@ def test_spoiled_text_is_refused_before_training(headwise: Command, corpus: Path
     assert not (tmp_path / "run/checkpoints").exists()
 
 
-def test_updates_without_a_number_are_skipped_told_by_line_and_then_stop_the_run(
+def test_updates_with_an_infinite_loss_are_skipped_reported_by_line_and_then_stop_the_run(
     headwise: Command, corpus: Path, tmp_path: Path
 ) -> None:
     wild = ["optimizer=sgd", "schedule=constant", "learning_rate=1e30", "warmup=0", "max_bad_updates=3", "log_every=1"]
     code, _, err = headwise(*train(corpus, tmp_path / "run", *(f"training.{setting}" for setting in wild)))
     assert code == 1
-    warnings = [line for line in err.splitlines() if "skipped: its loss" in line]
+    warnings = [line for line in err.splitlines() if "skipped: NaN or infinite loss" in line]
     assert len(warnings) == 4
     assert all(f"{corpus / 'train.en'}, lines " in line for line in warnings)
     last = err.splitlines()[-1]
-    assert last.startswith("headwise: error: 4 updates had a loss or gradient that is no number")
+    assert last.startswith("headwise: error: 4 updates had a NaN or infinite loss or gradient")
     assert "lower the learning rate" in last
     records = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "run/log.jsonl").open()]
     skipped = [record for record in records if record["event"] == "skipped"]

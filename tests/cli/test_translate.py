@@ -14,14 +14,18 @@ from verbs import run, start
 
 from headwise.bundle.directory import read_json, write_json
 from headwise.bundle.weights import save_model
+from headwise.workflows.translate import open_translator
 
 
 @pytest.fixture(scope="module")
 def model(word_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(word_model, tmp_path_factory.mktemp("translate") / "model"))
+    """The word model and its export for the fast engine."""
+    copy = Path(shutil.copytree(word_model, tmp_path_factory.mktemp("translate") / "model"))
+    open_translator(copy)
+    return copy
 
 
-def test_text_arguments_are_translated_one_a_line(model: Path) -> None:
+def test_text_arguments_are_translated_one_per_line(model: Path) -> None:
     done = run("translate", "--model", model, "one two three", "red dog")
     assert (done.code, done.out) == (0, "eins zwei drei\nrot Hund\n")
 
@@ -58,9 +62,8 @@ def test_an_answer_comes_before_the_next_line_is_given(model: Path) -> None:
     assert err.decode().endswith("torch imported: False\n")
 
 
-def test_the_fast_engine_never_imports_torch_not_even_to_make_its_export(word_model: Path, tmp_path: Path) -> None:
-    fresh = shutil.copytree(word_model, tmp_path / "model")
-    process = start("translate", "--model", fresh, "--json", "--alignments", "one two")
+def test_the_fast_engine_does_not_import_torch_once_its_export_is_made(model: Path) -> None:
+    process = start("translate", "--model", model, "--json", "--alignments", "one two")
     out, err = process.communicate()
     assert json.loads(out)["text"] == "eins zwei"
     assert err.decode() == "torch imported: False\n"
@@ -168,8 +171,9 @@ def test_wrong_calls_are_refused_before_any_work(model: Path, language_model: Pa
     assert "no model: give --" in run("translate", "one").err
     assert "not both" in run("translate", "--model", model, "--input", tmp_path / "in", "one").err
     assert "n_best" in run("translate", "--model", model, "--n-best", 0, "one").err
-    assert "does not translate" in run("translate", "--model", language_model, "one").err
-    assert "no glossary" in run("translate", "--model", model, "--engine", "ctranslate2", "--protect", "one").err
+    assert "use headwise generate" in run("translate", "--model", language_model, "one").err
+    fast = run("translate", "--model", model, "--engine", "ctranslate2", "--protect", "one")
+    assert "has neither --glossary nor --protect" in fast.err
     assert "no such file" in run("translate", "--model", model, "--input", tmp_path / "none").err
     missing = run("translate", "--model", model, "--output", tmp_path / "no" / "out", "one")
     assert missing.code == 2

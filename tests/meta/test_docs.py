@@ -57,7 +57,8 @@ def test_every_module_that_a_record_names_exists(document: Path) -> None:
         ["src", "tests", "docs", "benchmarks", *(path.parent.name for path in source.glob("*/__init__.py"))]
     )
     named = re.findall(rf"`((?:{folders})/[\w./]*)`", document.read_text(encoding="utf-8"))
-    missing = [name for name in named if not (ROOT / name).exists() and not (source / name).exists()]
+    real = [name for name in named if "NAME" not in name]  # a stand-in for any name
+    missing = [name for name in real if not (ROOT / name).exists() and not (source / name).exists()]
     assert not missing
 
 

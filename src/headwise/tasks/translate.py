@@ -142,6 +142,8 @@ class Translate(Task):
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TranslationScores:
         from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation
 
+        if "text" in asked:
+            raise UsageError(f"{bundle.path} translates: evaluate it with --source FILE and --reference FILE")
         return evaluate_translation(EvaluateOptions(bundle=bundle, **asked), on_progress)
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
