@@ -42,7 +42,9 @@ def test_steps_give_the_logits_of_the_whole_text(arrangement: dict[str, object],
     state = stepper.start(None, 1)
     logits = stepper.output.logits(stepper.advance(state, ids[:, :6]))
     torch.testing.assert_close(logits, expected[:, 5], atol=1e-5, rtol=1e-5)
-    for place in range(6, 38):
+    logits = stepper.output.logits(stepper.advance(state, ids[:, 6:9]))  # several tokens later on
+    torch.testing.assert_close(logits, expected[:, 8], atol=1e-5, rtol=1e-5)
+    for place in range(9, 38):
         logits = stepper.output.logits(stepper.advance(state, ids[:, place]))
         torch.testing.assert_close(logits, expected[:, place], atol=1e-5, rtol=1e-5)
 

@@ -85,8 +85,10 @@ class FastLayer:
     def __init__(self, layer: Any) -> None:
         attention: MultiHeadAttention = layer.self_attention
         self.heads, self.head_dim, self.rotary = attention.num_heads, attention.head_dim, attention.rotary
-        self.scale = attention.head_dim**-0.5 if attention.scale is None else attention.scale
-        self.query_key_value = Linear.of(attention.query_key_value.weight, attention.query_key_value.bias)
+        weight, bias = attention.query_key_value.weight, attention.query_key_value.bias
+        inner, scale = self.heads * self.head_dim, _scale(attention)
+        factors = torch.cat((weight.new_full((inner,), scale), weight.new_ones(2 * inner)))  # queries are scaled
+        self.query_key_value = Linear.of(weight * factors[:, None], None if bias is None else bias * factors)
         self.output = Linear.of(attention.output.weight, attention.output.bias)
         self.self_residual = _residual(layer.self_residual)
         self.cross = FastCross(layer.cross_attention) if hasattr(layer, "cross_attention") else None
@@ -104,13 +106,15 @@ class FastLayer:
     def _look_back(self, y: Tensor, past: Tensor) -> Tensor:
         rows, length = y.size(0), past.size(0)
         joined = self.query_key_value(y).view(rows, 3, self.heads, self.head_dim)
-        query, key, value = joined.unbind(1)  # (rows, H, K)
+        stored = past.view(length, 2, rows, self.heads, self.head_dim)
+        query, stored[-1] = joined[:, 0], joined[:, 1:].transpose(0, 1)
         if self.rotary.rotates:
-            query, key = (self.rotary.rotate(part[:, :, None], length - 1)[:, :, 0] for part in (query, key))
-        past[-1, 0], past[-1, 1] = key.flatten(1), value.flatten(1)
-        keys, values = past.view(length, 2, rows, self.heads, self.head_dim).unbind(1)  # (T, rows, H, K)
+            query, stored[-1, 0] = (
+                self.rotary.rotate(x[:, :, None], length - 1)[:, :, 0] for x in joined.unbind(1)[:2]
+            )
+        keys, values = stored.unbind(1)  # (T, rows, H, K)
         attend = _attend_short if length <= _SHORT_PAST else _attend_long
-        return self.output(attend(query * self.scale, keys, values).flatten(1))
+        return self.output(attend(query, keys, values).flatten(1))
 
 
 class FastCross:
@@ -120,7 +124,7 @@ class FastCross:
         inner = attention.num_heads * attention.head_dim
         weight, bias = attention.query_key_value.weight, attention.query_key_value.bias
         self.heads, self.head_dim = attention.num_heads, attention.head_dim
-        scale = attention.head_dim**-0.5 if attention.scale is None else attention.scale
+        scale = _scale(attention)
         self.query = Linear.of(weight[:inner] * scale, None if bias is None else bias[:inner] * scale)
         self.output = Linear.of(attention.output.weight, attention.output.bias)
         self.attention = attention
@@ -203,9 +207,13 @@ class FastStepper:
         return FastState(empty, cross, first.heads, rows, memory.states.size(0))
 
     def advance(self, state: FastState, tokens: Tensor) -> Tensor:
-        """Appends one token per row, (rows,), or a prompt (rows, T); returns the states after the last, (rows, D)."""
+        """Appends one token per row, (rows,), or several (rows, T); returns the states after the last, (rows, D)."""
         if tokens.dim() == 2:
-            return self._read(state, tokens)
+            if state.length == 0 and state.cross[0] is None:
+                return self._read(state, tokens)
+            for column in tokens[:, :-1].unbind(dim=1):
+                self.advance(state, column)
+            tokens = tokens[:, -1]
         state.make_room(tokens.numel())
         x = self.parts.embed(tokens[:, None], state.length)[:, 0]  # (rows, D)
         state.length += 1
@@ -234,6 +242,10 @@ class FastOutput:
 
     def logits(self, states: Tensor) -> Tensor:  # (rows, D) -> (rows, V)
         return torch.mm(states, self.weight)
+
+
+def _scale(attention: MultiHeadAttention) -> float:
+    return attention.head_dim**-0.5 if attention.scale is None else attention.scale
 
 
 # ---- parts of layers: those that are known without their module calls, any other as it is
