@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwise.config.threads import decoding_cores, machine_cores, training_cores
+from headwise.config.cores import decoding_cores, machine_cores, training_cores
 
 
 @pytest.fixture(autouse=True)
