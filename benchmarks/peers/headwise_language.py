@@ -6,9 +6,9 @@ import torch
 from measure_language import BETAS, CLIP, EPSILON, FIRST_WORD, RATE, Step, Write, main
 
 from headwise.bundle.directory import Bundle
+from headwise.config.cores import training_cores
 from headwise.config.schema import Tokenizer as TokenizerSettings
 from headwise.config.schema import Training
-from headwise.config.cores import training_cores
 from headwise.data.blocks import block_batch
 from headwise.decoding.generator import Generator
 from headwise.models.lm import LanguageModel

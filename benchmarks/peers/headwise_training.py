@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from measure_training import BETAS, EPSILON, RATE, measure, report
 
-from headwise.config.schema import Training
 from headwise.config.cores import training_cores
+from headwise.config.schema import Training
 from headwise.data.batch import Batch
 from headwise.data.cursor import Cursor, walk
 from headwise.data.pairs import PairBatches

@@ -30,10 +30,10 @@ def several(shipped_words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return copy
 
 
-def test_models_lists_name_languages_size_score_and_use(shipped_words: Path) -> None:
+def test_models_lists_name_languages_size_score_use_and_training_data(shipped_words: Path) -> None:
     done = run("models")
     (model,) = shipped_models()
-    header, row = done.lines
+    header, row, *more = done.lines
     assert header.split() == ["name", "languages", "size", "BLEU", "good", "for"]
     assert row.startswith("words-en-de  en → de    ")
     assert f"{model.size / 1e6:.1f} MB" in row
@@ -41,6 +41,7 @@ def test_models_lists_name_languages_size_score_and_use(shipped_words: Path) -> 
     assert (model.bleu.test, model.bleu.engine) == ("test_words", "int8")
     assert f"{model.bleu.value:.1f}" in row
     assert row.endswith("one word after the other")
+    assert any("sentences of colours, numbers and animals. Licence: public domain" in line for line in more)
     (record,) = json.loads(run("models", "--json").out)
     assert (record["path"], record["source"], record["target"]) == (str(shipped_words), "en", "de")
 
