@@ -146,12 +146,12 @@ from headwise.bundle import checkpoint
 from headwise.cli.main import run
 from headwise.training.loop import Trainer
 
-take, write = Trainer._take, checkpoint.write_json
+update, write = Trainer._update, checkpoint.write_json
 
-def take_and_stop(trainer, *arguments):
+def update_and_stop(trainer, *arguments):
     if trainer.step == 5:
         signal.raise_signal(signal.SIGTERM)
-    take(trainer, *arguments)
+    update(trainer, *arguments)
 
 def write_and_stop(path, value):
     write(path, value)
@@ -159,7 +159,7 @@ def write_and_stop(path, value):
         signal.raise_signal(signal.SIGTERM)
         raise AssertionError("still alive")
 
-Trainer._take, checkpoint.write_json = take_and_stop, write_and_stop
+Trainer._update, checkpoint.write_json = update_and_stop, write_and_stop
 sys.argv = ["headwise", *sys.argv[1:]]
 run()
 """

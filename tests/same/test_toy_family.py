@@ -50,7 +50,7 @@ from headwise.tasks import register_task
 from headwise.tasks.interface import Facts, Task
 from headwise.text.lines import read_lines
 from headwise.text.tokenizer import TokenizerPair
-from headwise.training.hooks import Judge
+from headwise.training.hooks import Scorer
 from headwise.workflows.evaluate import evaluate
 from headwise.workflows.look import look_inside
 from headwise.workflows.serve import open_models
@@ -189,7 +189,7 @@ class Echo(Task):
         settings = recipe.training
         return PairBatches(store, settings.batch_tokens, settings.seed, sides=("text", "text"), **options)
 
-    def judge(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Judge:
+    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer:
         texts = [line for file in recipe.data.validation.text for line in read_lines(file)]
 
         def measure() -> tuple[dict[str, float], list[tuple[str, str, str]]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
     from headwise.losses import BatchLoss
     from headwise.models.interface import Network
-    from headwise.training.hooks import Judge
+    from headwise.training.hooks import Scorer
 
 OnProgress = Callable[[int], None]  # is told how many lines or tokens more are done
 
@@ -142,7 +142,7 @@ class Task(ABC):
 
         return batch_loss(network, batch, smoothing)
 
-    def judge(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Judge | None:
+    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer | None:
         """Measures `scores` and shows samples during validation; None: the loss is all there is."""
         return None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
     from headwise.models.interface import Network
     from headwise.tasks.translation_scores import TranslationScores
-    from headwise.training.hooks import Judge
+    from headwise.training.hooks import Scorer
 
 ENGINES = ("auto", "torch", "ctranslate2")
 PROBE = "a"  # what a model is made to decode, to see that it can
@@ -90,11 +90,11 @@ class Translate(Task):
             store, settings.batch_tokens, settings.seed, longest=max_length, rank=rank, world=world, resample=resample
         )
 
-    def judge(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Judge | None:
-        from headwise.tasks.validation_scores import make_judge, validation_texts
+    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer | None:
+        from headwise.tasks.validation_scores import make_scorer, validation_texts
 
         texts = validation_texts(recipe)
-        return None if texts is None else make_judge(network, tokenizers, recipe, *texts)
+        return None if texts is None else make_scorer(network, tokenizers, recipe, *texts)
 
     def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
         from headwise.tasks.validation_scores import calibration, validation_texts

@@ -16,7 +16,7 @@ from headwise.evaluation.metrics import bleu, chrf
 from headwise.models.interface import Network
 from headwise.text.corpus import expand_paths, read_pairs
 from headwise.text.tokenizer import TokenizerPair
-from headwise.training.hooks import Judge
+from headwise.training.hooks import Scorer
 
 SAMPLES = 2
 
@@ -32,16 +32,16 @@ def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
     return [pair.source for pair in chosen], [pair.target for pair in chosen]
 
 
-def make_judge(
+def make_scorer(
     model: Network, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
-) -> Judge:
+) -> Scorer:
     """Decodes the sources greedily: quick enough to do often, and what ranks models is the same for all of them."""
     decoding = recipe.decoding.model_dump()
     bundle = Bundle(Path(), recipe.model.family, dict(model.architecture), recipe.data.languages, decoding)
     translator = Translator(bundle, tokenizers, TorchEngine(model))
     language = recipe.data.languages[-1] if recipe.data.languages else ""
 
-    def judge() -> tuple[dict[str, float], list[tuple[str, str, str]]]:
+    def scorer() -> tuple[dict[str, float], list[tuple[str, str, str]]]:
         outputs = [t.text for t in translator.translate(sources, beam=1)]
         scores = {
             "bleu": bleu(outputs, references, language=language).value,
@@ -50,7 +50,7 @@ def make_judge(
         }
         return scores, list(zip(sources, references, outputs, strict=True))[:SAMPLES]
 
-    return judge
+    return scorer
 
 
 def calibration(model: Path, sources: list[str], references: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Device, precision and threads of a training."""
+"""Chooses the device, precision and thread counts of a training run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwise.errors import UsageError
 
 
 def choose_device(name: str, ranks: Ranks | None = None) -> torch.device:
-    """`auto` takes a GPU where there is one; of several processes on a machine each takes its own."""
+    """Resolves `auto` to a GPU if there is one; each process on a machine gets its own GPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and ranks is not None and ranks.size > 1:
@@ -23,23 +23,23 @@ def choose_device(name: str, ranks: Ranks | None = None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"training.device '{name}' is not on this machine; use auto or cpu") from error
+        raise UsageError(f"training.device '{name}' is not available on this machine; use auto or cpu") from error
     return device
 
 
 def choose_precision(settings: Training, device: torch.device) -> torch.dtype | None:
-    """None is plain fp32. CPUs without bf16 instructions emulate it, many times slower."""
+    """Returns the autocast type, None for plain fp32. `auto` never picks bf16 on a CPU: many emulate it, slowly."""
     if settings.precision == "auto":
         return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
     return torch.bfloat16 if settings.precision == "bf16" else None
 
 
 def keep_memory() -> None:
-    """Tells glibc to keep freed memory instead of returning it and faulting it in again at every update.
+    """Makes glibc keep freed memory instead of returning it and faulting it in again at every update.
 
-    The page faults cost up to a tenth of the time. Other C libraries are left alone.
+    The page faults cost up to a tenth of the time. Has no effect with other C libraries.
     """
-    mmap_threshold, trim_threshold, top_pad = -3, -1, -2  # names of malloc.h
+    mmap_threshold, trim_threshold, top_pad = -3, -1, -2  # M_MMAP_THRESHOLD, … of malloc.h
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
     except (OSError, AttributeError):
@@ -49,16 +49,16 @@ def keep_memory() -> None:
 
 
 def prepare_worker() -> None:
-    """Keeps a training thread to one core and flushes denormal numbers, which are noise and cost a hundred cycles."""
+    """Limits a training thread to one core and flushes denormals: they are noise and cost a hundred cycles each."""
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
 
 
 @contextmanager
 def one_core_each(cores: int = 1) -> Iterator[None]:
-    """For a whole training: operations keep to one core, and shares of a batch go to several; afterwards as before.
+    """Runs every operation on one core during training, since the shares of a batch use several; restores afterwards.
 
-    A rank that has more `cores` than one to itself uses them within its operations.
+    A rank that has several `cores` to itself uses them within its operations.
     """
     before = torch.get_num_threads()
     keep_memory()
@@ -72,7 +72,7 @@ def one_core_each(cores: int = 1) -> Iterator[None]:
 
 @contextmanager
 def all_cores(cores: int) -> Iterator[None]:
-    """Within a training: every operation over all cores, for work that is not cut into shares (validation)."""
+    """Runs every operation on all cores: for work during training that is not split into shares (validation)."""
     before = torch.get_num_threads()
     torch.set_num_threads(cores)
     try:

@@ -1,4 +1,4 @@
-"""Warnings about a run that goes wrong, each with a remedy and given once."""
+"""Warns once about each symptom of a run that goes wrong, with a remedy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from headwise.training.loop import Hook, Record, Trainer
 
-_RECENT = 8  # log records that are compared
+_RECENT = 8  # log records to compare
 
 
 def not_falling(losses: Sequence[float]) -> str | None:
-    """The loss of the last records is where the first ones were."""
+    """Warns if the loss of the last records is no lower than that of the first."""
     if len(losses) < 2 * _RECENT:
         return None
     first, last = _mean(losses[:_RECENT]), _mean(losses[-_RECENT:])
@@ -25,7 +25,7 @@ def not_falling(losses: Sequence[float]) -> str | None:
 
 
 def diverging(losses: Sequence[float]) -> str | None:
-    """The loss has gone up far above where it was."""
+    """Warns if the loss has risen far above its minimum."""
     if len(losses) < 4:
         return None
     best, last = min(losses[:-2]), min(losses[-2:])
@@ -37,7 +37,10 @@ def diverging(losses: Sequence[float]) -> str | None:
 
 
 def overfitting(validations: Sequence[tuple[float, float]]) -> str | None:
-    """Validation loss rises three times in a row while the training loss falls. Pairs are (training, validation)."""
+    """Warns if the validation loss rises three times in a row while the training loss falls.
+
+    `validations` are pairs of (training loss, validation loss).
+    """
     if len(validations) < 4:
         return None
     last = validations[-4:]
@@ -51,7 +54,7 @@ def overfitting(validations: Sequence[tuple[float, float]]) -> str | None:
 
 
 def far_above(validations: Sequence[tuple[float, float]]) -> str | None:
-    """Validation loss is far above training loss from early on: the texts differ in kind, or are misaligned."""
+    """Warns if the validation loss is far above the training loss: the texts differ in kind or are misaligned."""
     if len(validations) < 2:
         return None
     training, validation = validations[-1]
@@ -64,14 +67,14 @@ def far_above(validations: Sequence[tuple[float, float]]) -> str | None:
 
 
 def empty_outputs(share: float) -> str | None:
-    """Many translations are empty."""
+    """Warns if many translations are empty."""
     if share < 0.2:
         return None
     return f"{share:.0%} of the validation outputs are empty: train longer, or look for empty targets (headwise check)"
 
 
 class Diagnostics(Hook):
-    """Keeps the history that the rules above look at."""
+    """Keeps the history that the rules above need, and emits their warnings."""
 
     def __init__(self) -> None:
         self.losses: list[float] = []
@@ -81,7 +84,7 @@ class Diagnostics(Hook):
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] == "train":
             loss = record["log_loss"]
-            # The first records decide whether it fell at all, the last ones where it is now.
+            # The first records show whether the loss fell at all, the last ones where it is now.
             self.losses.append(loss if math.isfinite(loss) else 1e9)
             if len(self.losses) > 4 * _RECENT:
                 del self.losses[_RECENT : 2 * _RECENT]

@@ -1,7 +1,7 @@
-"""The processes of a run that torchrun started: how they meet, agree, wait for rank 0, and fail together.
+"""Connects the processes that torchrun started: they agree on decisions, wait for rank 0, and fail together.
 
-Numbers and decisions travel as small CPU tensors (gloo), gradients on the device's own network (NCCL between GPUs). A
-process that is alone has a World too, in which there is nothing to agree on and nothing is sent.
+Numbers and decisions are sent as small CPU tensors (gloo), gradients over the device's own network (NCCL between GPUs).
+A single process has a World too, which sends nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from torch.distributed.rendezvous import rendezvous
 from headwise.config.ranks import Ranks
 from headwise.errors import HeadwiseError, UsageError, WorkFailed
 
-# A process that dies is noticed at once: its connections break. One that hangs is noticed after this time.
-PATIENCE = timedelta(minutes=30)
-_GLANCE = timedelta(seconds=20)  # how often a process that waits for rank 0 to prepare looks whether all is well
-_FAREWELL = timedelta(seconds=5)  # for the others to hear why rank 0 ends
+# A process that dies is noticed at once, because its connections break. One that hangs is noticed after this time.
+COLLECTIVE_TIMEOUT = timedelta(minutes=30)
+_POLL_INTERVAL = timedelta(seconds=20)  # a rank that waits checks the connection this often
+_FAILURE_TIMEOUT = timedelta(seconds=5)  # rank 0 gives the others this long to read why it failed
 
 
 class RankFailed(WorkFailed):
-    """Another rank failed, and this one ends because of it, with the same exit code."""
+    """Ends this rank because another one failed, with the same exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -38,16 +38,16 @@ class RankFailed(WorkFailed):
 
 
 class World:
-    """All processes of a run, as one of them sees them. Every rank calls the same methods in the same order."""
+    """All processes of a run, seen from one of them. Every rank must call the same methods in the same order."""
 
     def __init__(self, ranks: Ranks | None = None, store: c10d.Store | None = None) -> None:
         self.ranks = ranks or Ranks()
         self.rank, self.size, self.leads = self.ranks.rank, self.ranks.size, self.ranks.leads
         self._store = store
-        self._told = 0
+        self._calls = 0  # makes the keys in the store unique
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Each value summed over the ranks."""
+        """Sums each value over the ranks."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -55,23 +55,24 @@ class World:
         sums: list[float] = tensor.tolist()
         return sums
 
-    def highest(self, value: int) -> int:
+    def maximum(self, value: int) -> int:
+        """Returns the largest value of any rank."""
         if self.size == 1:
             return value
         tensor = torch.tensor([value])
         dist.all_reduce(tensor, dist.ReduceOp.MAX)
         return int(tensor)
 
-    def of_leader(self, value: int = 0) -> int:
-        """What rank 0 says; the value of the others does not count."""
+    def broadcast(self, value: int = 0) -> int:
+        """Returns rank 0's value on every rank; the other ranks' values are ignored."""
         if self.size == 1:
             return value
         tensor = torch.tensor([value])
         dist.broadcast(tensor, 0)
         return int(tensor)
 
-    def joined_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The values of all ranks, those of rank 0 first."""
+    def gather(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Concatenates the values of all ranks, in the order of the ranks."""
         if self.size == 1:
             return values
         counts = [int(count) for count in self.sum([len(values) * (rank == self.rank) for rank in range(self.size)])]
@@ -81,56 +82,56 @@ class World:
         dist.all_gather(parts, padded)
         return np.concatenate([part[:count].numpy() for part, count in zip(parts, counts, strict=True)])
 
-    def first(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Rank 0 does the work, however long it takes; the others wait and get what it returns, or fail as it did."""
+    def on_rank_0(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Runs `work` on rank 0 only; the other ranks wait without a limit and get its result, or fail as it did."""
         if self._store is None:
             return work()
-        self._told += 1
-        key = f"first/{self._told}"
+        self._calls += 1
+        key = f"first/{self._calls}"
         if not self.leads:
-            return self._answer(key)
+            return self._result(key)
         try:
             result = work()
         except BaseException as error:
             failure = {"error": str(error) or repr(error), "code": getattr(error, "exit_code", 1)}
             self._store.set(key, json.dumps(failure))
-            with suppress(RuntimeError):  # the store may be this process' own, and end with it
-                self._store.wait([f"{key}/{rank}" for rank in range(1, self.size)], _FAREWELL)
+            with suppress(RuntimeError):  # the store may live in this process and end with it
+                self._store.wait([f"{key}/{rank}" for rank in range(1, self.size)], _FAILURE_TIMEOUT)
             raise
         self._store.set(key, json.dumps({"result": result}))
         return result
 
-    def meet(self) -> None:
-        """Returns on rank 0 when all ranks are here, however long that takes; the others go on at once."""
+    def wait_for_all(self) -> None:
+        """Blocks rank 0, without a limit, until all ranks have called this; the other ranks continue at once."""
         if self._store is None:
             return
-        self._told += 1
-        keys = [f"meet/{self._told}/{rank}" for rank in range(self.size)]
+        self._calls += 1
+        keys = [f"meet/{self._calls}/{rank}" for rank in range(self.size)]
         self._store.set(keys[self.rank], "here")
         if self.leads:
             for key in keys:
                 self._wait(key)
 
-    def _answer(self, key: str) -> dict[str, Any]:
+    def _result(self, key: str) -> dict[str, Any]:
         self._wait(key)
         assert self._store is not None
         answer: dict[str, Any] = json.loads(self._store.get(key))
         if "error" in answer:
             self._store.set(f"{key}/{self.rank}", "heard")
-            raise RankFailed(f"stopped, because rank 0 failed: {answer['error']}", answer["code"])
+            raise RankFailed(f"stopped because rank 0 failed: {answer['error']}", answer["code"])
         result: dict[str, Any] = answer["result"]
         return result
 
     def _wait(self, key: str) -> None:
-        """Without a limit: who is waited for works, or its end ends this process too (torchrun sees to that)."""
+        """Waits without a limit: if the other process ends instead of answering, torchrun ends this one too."""
         assert self._store is not None
         while True:
             try:
-                self._store.wait([key], _GLANCE)
+                self._store.wait([key], _POLL_INTERVAL)
             except dist.DistNetworkError:
                 raise
             except dist.DistStoreError:
-                continue  # not yet
+                continue  # not set yet
             return
 
 
@@ -139,7 +140,7 @@ ALONE = World()
 
 @contextmanager
 def joined(device: torch.device | None = None) -> Iterator[World]:
-    """Meets the other processes of the job; within the block an error is named with its rank and noted for torchrun."""
+    """Connects the processes of the job; errors within the block name their rank and are recorded for torchrun."""
     ranks = Ranks.of_environment()
     if ranks.size == 1:
         yield World(ranks)
@@ -159,7 +160,7 @@ def joined(device: torch.device | None = None) -> Iterator[World]:
             print(f"headwise: rank {ranks.rank} failed", file=sys.stderr)
             raise
         reason = str(error).strip().splitlines()[0][:200]
-        raise WorkFailed(f"lost contact with another rank, whose own message says why ({reason})") from error
+        raise WorkFailed(f"lost contact with another rank; its own message gives the cause ({reason})") from error
     except Exception as error:
         handler.record_exception(error)
         print(f"headwise: rank {ranks.rank} failed", file=sys.stderr)
@@ -170,23 +171,23 @@ def joined(device: torch.device | None = None) -> Iterator[World]:
 def _connect(device: torch.device | None, ranks: Ranks) -> c10d.Store:
     kind = "cpu" if device is None else device.type
     if kind not in ("cpu", "cuda"):
-        raise UsageError(f"several processes train on cpu or cuda, not on {kind}; set training.device")
+        raise UsageError(f"distributed training runs on cpu or cuda, not on {kind}; set training.device")
     try:
         store: c10d.Store
         store, rank, size = next(iter(rendezvous("env://")))
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise WorkFailed(f"the ranks did not find each other ({reason}); start them with torchrun") from error
+        raise WorkFailed(f"the ranks could not connect to each other ({reason}); start them with torchrun") from error
     if kind == "cuda":
         torch.cuda.set_device(device)
     backend = "gloo" if kind == "cpu" else "cpu:gloo,cuda:nccl"
-    # torchrun keeps its store when it starts a job again: what the processes before have left there is not for these.
+    # torchrun keeps its store when it restarts a job, so keys of the earlier processes must not be read by these.
     own = c10d.PrefixStore(f"headwise/{ranks.restarts}/{size}", store)
-    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=PATIENCE)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
     return own
 
 
 def _lost_contact(error: RuntimeError) -> bool:
-    """gloo raises plain RuntimeErrors, known by their text alone."""
+    """Recognises a broken connection. gloo raises plain RuntimeErrors that differ in their text only."""
     signs = ("gloo", "connection closed", "connection reset", "broken pipe", "timed out", "nccl")
     return isinstance(error, dist.DistError) or any(sign in str(error).lower() for sign in signs)

@@ -1,4 +1,4 @@
-"""A moving average of the weights: steadier than the weights themselves, and what is validated when it is kept."""
+"""Exponential moving average of the weights, which is what is validated and saved where the recipe asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class MovingAverage:
-    """average ← decay · average + (1 - decay) · weights after each update; the decay grows in over the first ones."""
+    """Computes average ← decay · average + (1 - decay) · weights after each update, with a smaller decay at first."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -20,7 +20,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        # Early on the random start would weigh too much: (1 + step) / (10 + step) forgets it, as TensorFlow does.
+        # Early on the random initial weights would dominate: (1 + step) / (10 + step) forgets them, as in TensorFlow.
         decay = min(self.decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(self.averages, list(self.parameters), 1.0 - decay)
 
@@ -34,7 +34,7 @@ class MovingAverage:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Within the block the model has the averaged weights; afterwards its own, bit for bit."""
+        """Puts the averaged weights into the model for the block, and its own back afterwards, bit for bit."""
         own = [parameter.detach().clone() for parameter in self.parameters]
         self._set(self.averages)
         try:

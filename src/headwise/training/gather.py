@@ -1,6 +1,6 @@
-"""Everything that training has of a model by name, whole, wherever the parts of it are.
+"""Collects the weights, optimizer state and averages of a model as named, full tensors.
 
-A tensor that is sharded over ranks (FSDP2) is put together by all of them; any other is taken as it is.
+A tensor that is sharded over ranks (FSDP2) is assembled by all of them together; any other is taken as it is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def collect(
     average: MovingAverage | None,
     keep: bool = True,
 ) -> dict[str, Tensor]:
-    """Tensors named 'weights:…', 'optimizer:…' and 'average:…'. A rank that does not `keep` them only takes part."""
+    """Collects tensors named 'weights:…', 'optimizer:…' and 'average:…'; without `keep`, only sends its shards."""
     sources = {
         "weights": lambda: named_weights(model),
         "optimizer": lambda: optimizer_tensors(optimizer, model),
@@ -40,39 +40,41 @@ def collect(
         for name, tensor in sources[part]().items():
             full = whole(tensor)
             if keep:
-                # What was put together leaves the device at once: all of it might not fit there.
+                # An assembled tensor leaves the device at once, since all of them might not fit there.
                 collected[f"{part}:{name}"] = full if full is tensor else full.cpu()
     return collected
 
 
 def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """Selects the tensors of one part, without its name in theirs."""
     return {name.partition(":")[2]: tensor for name, tensor in tensors.items() if name.startswith(f"{part}:")}
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor, from all ranks, which must all ask for it."""
+    """Assembles a full tensor from the shards of all ranks; all of them must call this."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
 def placed(tensor: Tensor, like: Tensor) -> Tensor:
-    """This rank's part of a whole tensor, cut as `like` is."""
+    """Cuts this rank's shard out of a full tensor, sharded like `like`."""
     if not hasattr(like, "full_tensor") or tensor.shape != like.shape:
         return tensor
-    from torch.distributed.tensor import DTensor, distribute_tensor  # seconds of imports
+    from torch.distributed.tensor import DTensor, distribute_tensor  # takes seconds to import
 
     assert isinstance(like, DTensor)
-    # No source rank: every rank has read the whole tensor and cuts its own part out of it.
+    # No source rank: every rank has read the full tensor and cuts out its own shard.
     return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 class Replica:
-    """A whole copy of a sharded model on rank 0, to validate and decode with. Between uses it is in main memory."""
+    """A full copy of a sharded model on rank 0, to validate and decode with. It stays in main memory between uses."""
 
     def __init__(self, model: Network, device: torch.device) -> None:
         self.model, self.device = model.eval(), device
 
     @contextmanager
-    def having(self, weights: dict[str, Tensor]) -> Iterator[Network]:
+    def with_weights(self, weights: dict[str, Tensor]) -> Iterator[Network]:
+        """Loads the weights and moves the model to the device for the block."""
         set_weights(self.model, weights)
         self.model.to(self.device)
         try:
@@ -82,7 +84,7 @@ class Replica:
 
 
 class Order(IntEnum):
-    """What rank 0 may ask of the other ranks before it tells them how the run goes on."""
+    """What rank 0 may ask of the other ranks before it broadcasts whether the run continues."""
 
     GATHER_ALL = 100
     GATHER_EVALUATED = 101
@@ -90,27 +92,27 @@ class Order(IntEnum):
 
 @dataclass
 class FullModel:
-    """The model as a whole, for rank 0's hooks, wherever its parts are."""
+    """The full model for rank 0's hooks, whether or not it is sharded."""
 
     model: Network
     optimizer: torch.optim.Optimizer
     world: World
     average: MovingAverage | None = None
-    replica: Replica | None = None  # on rank 0, of a model that is sharded over the ranks
+    replica: Replica | None = None  # on rank 0, if the model is sharded
 
     def gather(self) -> dict[str, Tensor]:
-        """All that a checkpoint keeps."""
+        """Collects everything that a checkpoint keeps."""
         return self._collect(Order.GATHER_ALL)
 
     def evaluated_weights(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Of what was gathered, the weights that are validated and kept: averages where there are any."""
+        """Selects the weights that are validated and saved: the averages if there are any."""
         return part_of(tensors, self._evaluated_part)
 
     @contextmanager
     def evaluated(self) -> Iterator[Network]:
-        """Evaluation mode, with averaged weights where they are kept; training goes on as if nothing had happened."""
+        """Yields the model in evaluation mode, with averaged weights if there are any; restores training mode after."""
         if self.replica is not None:
-            with self.replica.having(self.evaluated_weights(self._collect(Order.GATHER_EVALUATED))) as replica:
+            with self.replica.with_weights(self.evaluated_weights(self._collect(Order.GATHER_EVALUATED))) as replica:
                 yield replica
             return
         model = self.model.eval()
@@ -121,7 +123,7 @@ class FullModel:
             model.train()
 
     def follow(self, order: int) -> None:
-        """On the other ranks: take part in what rank 0 asked for."""
+        """Takes part, on the other ranks, in what rank 0 asked for."""
         self._gather_parts(order)
 
     @property
@@ -130,7 +132,7 @@ class FullModel:
 
     def _collect(self, order: Order) -> dict[str, Tensor]:
         if self.replica is not None:  # otherwise rank 0 has all of it
-            self.world.of_leader(order)
+            self.world.broadcast(order)
         return self._gather_parts(order)
 
     def _gather_parts(self, order: int) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Hooks of the training loop: the log, validation, checkpoints, and the stop at NaN or infinite numbers."""
+"""Hooks of the training loop: logging, validation, checkpoints, and the stop at NaN or infinite losses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.resume import loop_state
 from headwise.training.step import Update
 
-# Records of what was computed, not of when or how fast: a resumed run has the same log as an uninterrupted one.
-_COMPUTED = ("train", "validation", "warning", "skipped", "average", "end")
+# Only records of what was computed, not of when or how fast: a resumed run has the same log as an uninterrupted one.
+_LOGGED = ("train", "validation", "warning", "skipped", "average", "end")
 
 
 class Log(Hook):
@@ -35,7 +35,7 @@ class Log(Hook):
     def __init__(self, run: Path, every: int) -> None:
         self.path, self.times, self.every = run / LOG, run / TIMES, every
         self.size = 0
-        self.waiting = ""  # lines that a full disk did not take
+        self.waiting = ""  # lines that could not be written yet because the disk was full
         self.last: Update | None = None
         self.sums = {"loss": 0.0, "log_loss": 0.0, "tokens": 0, "positions": 0}
         self.took = 0.0  # seconds of the updates since the last record
@@ -43,7 +43,7 @@ class Log(Hook):
     def begin(self, trainer: Trainer) -> None:
         self.path.touch()
         self.size = min(self.size, self.path.stat().st_size)
-        os.truncate(self.path, self.size)  # a killed run may have logged more than it saved
+        os.truncate(self.path, self.size)  # a killed run may have logged updates after its last checkpoint
         self._write()
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
@@ -54,7 +54,7 @@ class Log(Hook):
             self.sums["positions"] += update.positions
         self.last = update
         self.took += trainer.took
-        # Not at an interruption: the log must not show where a run was interrupted.
+        # Writes no record at an interruption: the log must not depend on where a run was interrupted.
         if trainer.step % self.every == 0 or trainer.ended:
             self._record(trainer, update)
 
@@ -82,12 +82,12 @@ class Log(Hook):
             stream.write(json.dumps(times) + "\n")
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
-        if record["event"] in _COMPUTED:
+        if record["event"] in _LOGGED:
             self.waiting += json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n"
             self._write()
 
     def _write(self) -> None:
-        """What the disk does not take now is kept for the next time; a part of a line is taken back."""
+        """Appends the waiting lines; on failure keeps them for the next time and removes a partly written line."""
         try:
             with open(self.path, "a", encoding="utf-8") as stream:
                 stream.write(self.waiting)
@@ -105,7 +105,7 @@ class Log(Hook):
 
 
 class StopAtBadNumbers(Hook):
-    """Names the lines of updates skipped because loss or gradient was NaN or infinite; stops the run at too many."""
+    """Reports the corpus lines of updates skipped for a NaN or infinite loss or gradient; stops the run at too many."""
 
     def __init__(self, limit: int, place: Callable[[int], tuple[str, int]]) -> None:
         self.limit, self.place, self.count = limit, place, 0
@@ -139,26 +139,25 @@ class StopAtBadNumbers(Hook):
         self.count = state["count"]
 
 
-# Measures more than the loss, as the task defines it: scores by name (bleu, chrf, …), and samples of
-# (source, reference, output) for people to read.
-Judge = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
+# Measures the task's own scores by name (bleu, chrf, …) and returns samples of (source, reference, output) to read.
+Scorer = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
 
 
 class Validate(Hook):
-    """Measures the loss on held-out data and, with a judge, the task's own scores; keeps track of the best."""
+    """Measures the loss on held-out data and, with a scorer, the task's own scores; keeps track of the best."""
 
     def __init__(
         self,
         batches: Callable[[], Iterable[Batch]],
-        judge: Judge | None,
+        scorer: Scorer | None,
         best_by: str,
         loss: Loss = batch_loss,
     ) -> None:
-        self.batches, self.judge, self.best_by, self.loss = batches, judge, best_by, loss
+        self.batches, self.scorer, self.best_by, self.loss = batches, scorer, best_by, loss
         self.best: dict[str, Any] | None = None
         self.best_before: dict[str, Any] | None = None
-        self.without_better = 0
-        self.scores: tuple[str, ...] = ()  # names of what the judge measures
+        self.without_better = 0  # validations since the best one, for early stopping
+        self.scores: tuple[str, ...] = ()  # names of what the scorer measures
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         if trainer.step % trainer.settings.validate_every == 0 or trainer.ended:
@@ -180,7 +179,7 @@ class Validate(Hook):
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] == "not saved" and record["best_lost"]:
-            self.best = self.best_before  # its weights are not kept: it cannot be what the run gives
+            self.best = self.best_before  # the weights of the best one could not be saved
 
     def measure(self, trainer: Trainer) -> Record:
         with torch.no_grad(), trainer.full.evaluated() as model, all_cores(training_cores(trainer.settings.threads)):
@@ -190,8 +189,8 @@ class Validate(Hook):
                 total, count = total + sums.log_loss.item(), count + sums.count
             log_loss = total / max(count, 1)
             measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
-            if self.judge is not None:
-                scores, samples = self.judge()
+            if self.scorer is not None:
+                scores, samples = self.scorer()
                 self.scores = tuple(scores)
                 measured |= {**scores, "samples": samples}
             return measured
@@ -203,12 +202,12 @@ class Validate(Hook):
         self.best, self.without_better = state["best"], state["without_better"]
 
 
-# Fills a model directory with these weights.
+# Writes a model directory with these weights.
 SaveModel = Callable[[Path, dict[str, Tensor]], None]
 
 
 class Save(Hook):
-    """Checkpoints every `save_every` updates, at a better validation and at the end; keeps the last and the best."""
+    """Saves a checkpoint every `save_every` updates, at each new best and at the end; keeps the last and the best."""
 
     def __init__(self, folder: Path, save_model: SaveModel, on_best: Callable[[Path], None]) -> None:
         self.folder, self.save_model, self.on_best = folder, save_model, on_best
@@ -234,7 +233,7 @@ class Save(Hook):
             )
             best = self.best_checkpoint()
             if best is not None:
-                self.on_best(best / "model")  # also one that could not be published before
+                self.on_best(best / "model")  # also if an earlier attempt to publish it failed
         except WorkFailed as error:
             if trainer.stop is not None:
                 raise
@@ -247,7 +246,7 @@ class Save(Hook):
                     "event": "not saved",
                     "step": trainer.step,
                     "best_lost": lost,
-                    "message": f"{error}; training goes on and tries again at update {self.retry_at}",
+                    "message": f"{error}; training continues and tries to save again at update {self.retry_at}",
                 }
             )
             return
@@ -256,7 +255,7 @@ class Save(Hook):
         self._prune(trainer)
 
     def _prune(self, trainer: Trainer) -> None:
-        """Old ones go last, when the new one is safe."""
+        """Deletes old checkpoints, after the new one is safely written."""
         found = list_checkpoints(self.folder)
         wanted = max(trainer.settings.keep, trainer.settings.average)
         regular = [step for step, _ in found if step % trainer.settings.save_every == 0]
@@ -272,7 +271,7 @@ class Save(Hook):
         self.best_step = state["best_step"]
 
     def best_checkpoint(self) -> Path | None:
-        """Where the best one is; None where there is none, or it was lost."""
+        """Returns the path of the best checkpoint; None if there is none or it could not be saved."""
         lost = self.best_step is None or self._missing(self.best_step)
         return None if lost else checkpoint_path(self.folder, self.best_step or 0)
 
@@ -293,5 +292,5 @@ def _better(new: Record, old: Record, by: str) -> bool:
 
 
 def _plain(record: Record) -> Record:
-    """JSON has neither NaN nor infinity: null."""
+    """Replaces NaN and infinity, which JSON does not have, by null."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}

@@ -5,10 +5,10 @@
         step += 1
         for hook in hooks: hook.after_update() # log, diagnose, validate, save: in this order
 
-Everything that is not the loop is a hook. What a resumed run needs is in `resume.py` and each hook's own state.
+Everything else is a hook. `resume.py` and each hook's own state hold what a resumed run needs.
 
-All ranks make the same updates; only rank 0 has hooks. While it runs them, the other ranks wait, and take part when it
-gathers a sharded model. After each update all ranks agree on whether the run ends, and why.
+All ranks make the same updates; only rank 0 has hooks. While rank 0 runs them, the other ranks wait, and take part when
+it gathers a sharded model. After each update all ranks agree on whether the run ends, and why.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from headwise.training.step import Update, Updater
 
 Record = dict[str, Any]
 
-# Why a run ends, the stronger reason last: a run that has used up its budget is finished, whatever else happens then.
+# Why a run ends, the stronger reason last: a run that has used up its budget is finished, even if a signal came too.
 REASONS = (None, "SIGTERM", "SIGINT", "patience", "minutes", "epochs", "steps")
 
 
 class Hook:
-    """Something that happens beside training. Records are what hooks tell each other and the user."""
+    """Something that happens alongside training. Hooks inform each other and the user through records."""
 
     def begin(self, trainer: Trainer) -> None: ...
 
@@ -52,7 +52,7 @@ class Hook:
 
 @dataclass
 class Trainer:
-    """A run in progress."""
+    """Runs the loop and holds its state."""
 
     updater: Updater
     schedule: Schedule
@@ -63,19 +63,19 @@ class Trainer:
     step: int = 0
     cursor: Cursor = field(default_factory=Cursor)
     tokens: int = 0  # target tokens learned from
-    seconds: float = 0.0  # spent before this process took over
+    seconds: float = 0.0  # spent before this process resumed the run
     stop: str | None = None  # why the run ends: steps, epochs, minutes, patience, a signal's name
     started: float = field(default_factory=time.monotonic)
-    took: float = 0.0  # seconds of the last update, the wait for its batch included, hooks not
+    took: float = 0.0  # seconds of the last update, including the wait for its batch, excluding hooks
     world: World = ALONE
-    asked: str | None = None  # the signal that this rank was sent, until all ranks know of it
+    asked: str | None = None  # the signal that this rank received, until all ranks know of it
 
     @property
     def model(self) -> Network:
         return self.full.model
 
     def run(self, batches: Iterable[tuple[Batch, Cursor]]) -> str:
-        """Trains until the budget is used up or something asks to stop; returns the reason."""
+        """Trains until the budget is used up or a stop is requested; returns the reason."""
         self.started = time.monotonic()
         self.model.train()
         for hook in self.hooks:
@@ -83,19 +83,19 @@ class Trainer:
         self._check_budget()
         self._agree()
         if self.stop is None:
-            asked = time.monotonic()
+            began = time.monotonic()
             for batch, after in batches:
-                self._take(batch, after, asked)
+                self._update(batch, after, began)
                 if self._stopped():
                     break
-                asked = time.monotonic()
+                began = time.monotonic()
         for hook in self.hooks:
             hook.end(self)
         return self.stop or "epochs"
 
-    def _take(self, batch: Batch, after: Cursor, asked: float) -> None:
+    def _update(self, batch: Batch, after: Cursor, began: float) -> None:
         update = self.updater(batch, self.schedule(self.step + 1), self.step + 1)
-        self.took = time.monotonic() - asked
+        self.took = time.monotonic() - began
         self.step += 1
         self.cursor = after
         self.tokens += 0 if update.skipped else update.tokens
@@ -105,25 +105,25 @@ class Trainer:
         self._agree()
         for hook in self.hooks:
             hook.after_update(self, update, batch)
-        self._settle()
+        self._follow_rank_0()
 
     def ask_to_stop(self, signal: str) -> None:
-        """May be called at any moment. Alone it stops before the next update; several ranks have to agree first."""
+        """Requests a stop, at any time. A single process stops before the next update; several ranks agree first."""
         if self.world.size > 1:
             self.asked = signal
-        elif not self.ended:  # else it is at its end anyway
+        elif not self.ended:  # otherwise the run is over anyway
             self.stop = signal
 
     def _agree(self) -> None:
-        """The strongest reason that any rank has becomes that of all."""
+        """Makes the strongest reason of any rank the reason of all."""
         if self.world.size > 1:
-            self.stop = REASONS[self.world.highest(REASONS.index(self.stop or self.asked))]
+            self.stop = REASONS[self.world.maximum(REASONS.index(self.stop or self.asked))]
 
-    def _settle(self) -> None:
-        """Rank 0's hooks are done and may have ended the run; until then the others do what it asks for."""
+    def _follow_rank_0(self) -> None:
+        """Carries out rank 0's orders until its hooks are done, then takes over its decision whether to stop."""
         if self.world.size == 1:
             return
-        while (order := self.world.of_leader(REASONS.index(self.stop))) >= len(REASONS):
+        while (order := self.world.broadcast(REASONS.index(self.stop))) >= len(REASONS):
             self.full.follow(order)
         self.stop = REASONS[order]
 
@@ -135,15 +135,15 @@ class Trainer:
 
     @property
     def ended(self) -> bool:
-        """The run came to its end, as opposed to an interruption after which it will go on."""
+        """Whether the run came to its end, as opposed to an interruption after which it can be resumed."""
         return self.stop in ("steps", "epochs", "minutes", "patience")
 
     def elapsed(self) -> float:
-        """Seconds of this run, those before a resume included."""
+        """Returns the seconds spent on this run, including those before it was resumed."""
         return self.seconds + time.monotonic() - self.started
 
     def progress(self) -> float:
-        """How much of the budget is used up, 0 to 1."""
+        """Returns the share of the budget that is used up, 0 to 1."""
         shares = [0.0]
         if self.total_steps:
             shares.append(self.step / self.total_steps)
@@ -155,11 +155,11 @@ class Trainer:
         return self.stop is not None
 
     def _check_budget(self) -> None:
-        """The end of the budget goes before a signal in the last update: it is logged and validated as the last."""
+        """Stops at the end of the budget. It outranks a signal, so the last update is logged and validated as such."""
         settings = self.settings
         if settings.steps is not None and self.step >= settings.steps:
             self.stop = "steps"
         elif settings.epochs is not None and self.cursor.epoch >= settings.epochs:
             self.stop = "epochs"
         elif settings.minutes is not None and self.step and self.elapsed() >= 60 * settings.minutes:
-            self.stop = "minutes"  # after one update at the least: there must be something to keep
+            self.stop = "minutes"  # but after at least one update, so that there is a model to save

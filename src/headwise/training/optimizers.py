@@ -11,7 +11,7 @@ from headwise.config.schema import Training
 
 
 def build_optimizer(settings: Training, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """PyTorch's own; the learning rate is set by the schedule before each update."""
+    """Builds one of PyTorch's optimizers; the schedule sets the learning rate before each update."""
     rate, decay = settings.learning_rate, settings.weight_decay
     match settings.optimizer:
         case "sgd":
@@ -34,7 +34,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """'encoder.layers.0….weight/exp_avg' -> tensor, for every parameter and everything that is kept of it."""
+    """Returns the state of every parameter by name: 'encoder.layers.0….weight/exp_avg' -> tensor."""
     tensors = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -45,13 +45,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 
 @torch.no_grad()
 def restore_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """The inverse of `optimizer_tensors`, into a new optimizer of the same kind."""
+    """Puts the result of `optimizer_tensors` into a new optimizer of the same kind."""
     by_name: dict[str, dict[str, Tensor]] = {}
     for path, tensor in tensors.items():
         name, _, key = path.rpartition("/")
         by_name.setdefault(name, {})[key] = tensor
     for name, parameter in model.named_parameters():
         for key, tensor in by_name.get(name, {}).items():
-            # Step counters stay where optimizers keep them (the CPU), moments beside their parameter.
+            # Step counters stay where optimizers keep them (on the CPU), moments on the device of their parameter.
             place = parameter.device if tensor.shape == parameter.shape else tensor.device
             optimizer.state[parameter][key] = tensor.to(place).clone()

@@ -1,8 +1,8 @@
 """One update over several processes: PyTorch's DistributedDataParallel, or FSDP2 where weights are sharded too.
 
 A rank does what a thread does in one process (`step.py`): it computes the gradient of its share of the sentences, and
-the shares are added up. Both engines average over the ranks, so each rank's loss is multiplied by their number, and
-what comes out is divided by the targets of all ranks, once.
+the shares are summed. Both engines average over the ranks, so each rank's loss is multiplied by the number of ranks and
+divided once by the number of targets of all ranks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headwise.training.step import Sums, Updater, share_seed
 
 
 class Objective(nn.Module):
-    """The loss as a module: what the engines wrap, because they act before and after a module's `forward`."""
+    """Computes the loss in a module's `forward`, because that is what both engines wrap."""
 
     def __init__(self, model: Network, loss: Loss) -> None:
         super().__init__()
@@ -38,9 +38,10 @@ class Objective(nn.Module):
 
 
 def replicate(model: Network, loss: Loss) -> nn.Module:
-    """Every rank has all weights; gradients are summed while the backward pass still runs.
+    """Gives every rank all weights; gradients are summed while the backward pass still runs.
 
-    Buffers are tables that every rank computes for itself, as long as its sentences are; the option has two names.
+    Buffers are not synchronised: they are tables that every rank computes for itself, as long as its own sentences. The
+    option for that has two names, depending on the version of torch.
     """
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
@@ -49,11 +50,11 @@ def replicate(model: Network, loss: Loss) -> nn.Module:
 
 
 def shard(model: Network, loss: Loss, device: torch.device, size: int) -> nn.Module:
-    """Every rank keeps 1/size of all weights, gradients and optimizer state; a unit is whole only while it is used."""
-    from torch.distributed.device_mesh import init_device_mesh  # seconds of imports that replicas do not need
+    """Leaves each rank 1/size of all weights, gradients and optimizer state; a unit is assembled only while in use."""
+    from torch.distributed.device_mesh import init_device_mesh  # takes seconds to import, and replicas do not need it
     from torch.distributed.fsdp import fully_shard
 
-    # Nothing here is changed in place, which is what it warns of.
+    # The warning is about in-place changes, of which there are none here.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module", category=UserWarning)
     mesh = init_device_mesh(device.type, (size,))
     objective = Objective(model, loss)
@@ -79,7 +80,7 @@ class RankUpdater(Updater):
         tokens, positions, before = self._of_all(batch, len(parts))
         loss = log_loss = 0.0
         for number in range(self.shares):
-            # A rank that has fewer parts takes part all the same, with a weight of nothing.
+            # A rank with fewer parts must still take part in the collective calls: with a blank batch of weight 0.
             part, weight = (parts[number], self.world.size / tokens) if number < len(parts) else (batch.blank(), 0.0)
             seed = share_seed(self.seed, step, before + number)
             with nullcontext() if number == self.shares - 1 else self._unsynchronised():
@@ -90,7 +91,7 @@ class RankUpdater(Updater):
         return Sums(loss, log_loss, tokens, positions)
 
     def _of_all(self, batch: Batch, parts: int) -> tuple[int, int, int]:
-        """Targets and positions of all ranks, and how many parts the ranks before this one have."""
+        """Returns the targets and positions of all ranks, and the number of parts of the ranks before this one."""
         own = [parts * (rank == self.world.rank) for rank in range(self.world.size)]
         tokens, positions, *counts = map(int, self.world.sum([batch.tokens, batch.targets.numel(), *own]))
         return tokens, positions, sum(counts[: self.world.rank])
@@ -104,17 +105,17 @@ class RankUpdater(Updater):
         return total.item(), log_loss.item()
 
     def _warm_up(self, blank: Batch) -> None:
-        """The first backward pass is one that does not count.
+        """Runs a first backward pass that does not count.
 
-        After it DistributedDataParallel orders its buckets anew, which changes the order in which ranks are added up. A
-        run that goes on must add up as the uninterrupted one did.
+        After its first pass DistributedDataParallel rearranges its buckets, which changes the order of summation. A
+        resumed run must sum in the same order as an uninterrupted one.
         """
         self._forward_backward(blank, 0, 0.0)
         self.optimizer.zero_grad(set_to_none=True)
         self._warm = True
 
     def _unsynchronised(self) -> AbstractContextManager[None]:
-        """Replicas add up their micro-batches first; shards do not, because the whole gradient is what does not fit."""
+        """Lets replicas sum their micro-batches before synchronising; shards cannot, as a full gradient may not fit."""
         return self.objective.no_sync() if isinstance(self.objective, DistributedDataParallel) else nullcontext()
 
     def _gradient_norm(self) -> float:
@@ -122,4 +123,4 @@ class RankUpdater(Updater):
         return float(whole(norm).item())
 
     def _lines(self, batch: Batch) -> tuple[int, ...]:
-        return tuple(self.world.joined_up(batch.lines).tolist())
+        return tuple(self.world.gather(batch.lines).tolist())

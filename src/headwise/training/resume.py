@@ -1,6 +1,7 @@
-"""Everything that a run needs to go on exactly: into a checkpoint and out of it.
+"""Saves and restores everything that a run needs to continue exactly where it was.
 
-Nothing random is kept: every draw is a function of (seed, step). Nor is the number of ranks: tensors are whole.
+No random state is saved: every draw is a function of (seed, step). Nor does a checkpoint depend on the number of ranks:
+its tensors are not sharded.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def loop_state(trainer: Trainer) -> dict[str, Any]:
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    """Puts a trainer where the checkpoint was written."""
+    """Puts a trainer into the state in which the checkpoint was written."""
     state = checkpoint.state
     try:
         parts = _parts(checkpoint, dict(trainer.model.named_parameters()))
@@ -48,7 +49,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
 
 
 def _parts(checkpoint: Checkpoint, parameters: dict[str, nn.Parameter]) -> dict[str, dict[str, Tensor]]:
-    """weights, optimizer and average, each by name; of a sharded model this rank's share of every tensor."""
+    """Reads weights, optimizer state and averages by name; for a sharded model, this rank's shard of every tensor."""
     parts: dict[str, dict[str, Tensor]] = {}
     for path, tensor in checkpoint.each_tensor():
         part, _, name = path.partition(":")

@@ -1,4 +1,4 @@
-"""The learning rate, update by update (counted from 1)."""
+"""Learning-rate schedules: functions of the update's number, counted from 1."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ def noam(step: int, model_dim: int, warmup: int, factor: float = 1.0) -> float:
 
 
 def inverse_sqrt(step: int, peak: float, warmup: int) -> float:
-    """Linear to the peak, then peak · √(warmup / step)."""
+    """Rises linearly to the peak, then falls as peak · √(warmup / step)."""
     start = max(warmup, 1)
     return peak * min(step / start, math.sqrt(start / step))
 
 
 def cosine(step: int, peak: float, warmup: int, total: int, minimum: float = 0.0) -> float:
-    """Linear to the peak, then half a cosine down to the minimum at the last update."""
+    """Rises linearly to the peak, then falls along half a cosine to the minimum at the last update."""
     if step < warmup:
         return peak * step / warmup
     return minimum + (peak - minimum) * 0.5 * (1.0 + math.cos(math.pi * _decayed(step, warmup, total)))
 
 
 def linear(step: int, peak: float, warmup: int, total: int, minimum: float = 0.0) -> float:
-    """Linear to the peak, then linear down to the minimum at the last update."""
+    """Rises linearly to the peak, then falls linearly to the minimum at the last update."""
     if step < warmup:
         return peak * step / warmup
     return peak + (minimum - peak) * _decayed(step, warmup, total)
 
 
 def constant(step: int, peak: float, warmup: int) -> float:
-    """Linear to the peak, which then stays."""
+    """Rises linearly to the peak and stays there."""
     return peak * min(1.0, step / warmup) if warmup else peak
 
 
@@ -47,7 +47,7 @@ def _decayed(step: int, warmup: int, total: int) -> float:
 
 
 def build_schedule(settings: Training, model_dim: int, total: int | None) -> Schedule:
-    """The schedule of a recipe; `total` is the number of updates where it is known beforehand."""
+    """Builds the schedule of a recipe; `total` is the number of updates if it is known in advance."""
     rate, warmup, minimum = settings.learning_rate, settings.warmup, settings.minimum_rate
     match settings.schedule:
         case "noam":
@@ -57,6 +57,8 @@ def build_schedule(settings: Training, model_dim: int, total: int | None) -> Sch
         case "constant":
             return lambda step: constant(step, rate, warmup)
     if total is None:
-        raise RecipeError(f"schedule '{settings.schedule}' must know its end: set training.steps or training.epochs")
+        raise RecipeError(
+            f"schedule '{settings.schedule}' needs the number of updates: set training.steps or training.epochs"
+        )
     shape = cosine if settings.schedule == "cosine" else linear
     return lambda step: shape(step, rate, warmup, total, minimum)

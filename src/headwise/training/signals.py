@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill: finish the update, save, leave. A second one leaves at once."""
+"""Handles Ctrl-C and SIGTERM: the run finishes its update, saves and exits. A second signal exits at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stop_on_signal(trainer: Trainer) -> Iterator[None]:
-    """Within the block the first signal asks the run to stop; saves are atomic, so the second may end it anywhere."""
+    """Makes the first signal request a stop and the second exit at once, which is safe because saves are atomic."""
 
     asked: list[int] = []
 
@@ -34,5 +34,5 @@ def stop_on_signal(trainer: Trainer) -> Iterator[None]:
 
 
 def exit_code(reason: str) -> int:
-    """130 for SIGINT, 143 for SIGTERM, 0 for a run that came to its end."""
+    """Returns 130 for SIGINT, 143 for SIGTERM, 0 for a run that came to its end."""
     return 128 + signal.Signals[reason] if reason in {s.name for s in SIGNALS} else 0

@@ -1,4 +1,4 @@
-"""One update: forward, backward, clip, step. The loss is a sum and a count, and the division happens once."""
+"""One update: forward, backward, clip, step. The loss is kept as a sum and a count, and divided once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Share:
 
 @dataclass(frozen=True)
 class Sums:
-    """Over all targets of an update; the gradients of its mean are in the parameters."""
+    """Sums over all targets of an update, whose mean gradient is in the parameters' `grad`."""
 
     loss: float
     log_loss: float
@@ -42,25 +42,25 @@ class Sums:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update was: means per target token, and whether it was applied."""
+    """The figures of an update: means per target token, and whether it was applied."""
 
     loss: float  # the objective, with label smoothing
-    log_loss: float  # without: exp of it is the perplexity
+    log_loss: float  # without label smoothing: its exp is the perplexity
     tokens: int
-    positions: int  # of the target, with padding
+    positions: int  # target positions, including padding
     norm: float  # gradient norm, before clipping
     rate: float
     skipped: bool
-    lines: tuple[int, ...] = ()  # of a skipped one: the lines of the corpus that it was computed from
+    lines: tuple[int, ...] = ()  # if skipped: the lines of the corpus that it was computed from
 
 
 class Updater:
-    """update = updater(batch, rate, step).
+    """Applies one update to a model: update = updater(batch, rate, step).
 
-    A batch is cut into shares of whole rows. `workers` of them are computed at a time, each in a thread of its own on
-    one core: small matrices gain more from that than from splitting every single operation over the cores. With
-    `accumulate` there are that many rounds: the same update in less memory. The shares' gradients are added in order,
-    and dropout is a function of (seed, step, share), so the result does not depend on which thread finishes first.
+    A batch is split into shares of whole rows. `workers` of them are computed at a time, each in its own thread on one
+    core: with small matrices this is faster than splitting every operation over the cores. With `accumulate` there are
+    that many rounds: the same update in less memory. The shares' gradients are summed in order, and dropout is a
+    function of (seed, step, share), so the result does not depend on which thread finishes first.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Updater:
 
     def __call__(self, batch: Batch, rate: float, step: int = 0) -> Update:
         sums = self._backward(batch, step)
-        with all_cores(self.workers) if self.pool else nullcontext():  # they are idle by now
+        with all_cores(self.workers) if self.pool else nullcontext():  # the workers are idle by now
             norm, skipped = self._step(math.isfinite(sums.loss), rate)
         tokens = max(sums.tokens, 1)
         lines = self._lines(batch) if skipped else ()
@@ -118,7 +118,7 @@ class Updater:
         return norm, skipped
 
     def _share(self, part: Batch, seed: int, tokens: int) -> _Share:
-        """What these rows contribute to the gradient of (sum of losses) / (targets of the whole update)."""
+        """Computes these rows' contribution to the gradient of (sum of losses) / (targets of the whole update)."""
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         with seeded_dropout(seed), self._precision():
@@ -145,6 +145,6 @@ class Updater:
 
 
 def share_seed(seed: int, step: int, share: int) -> int:
-    """A seed for every share of every update, well mixed: neighbouring seeds must not give similar masks."""
+    """Hashes (seed, step, share) to the seed of a share: neighbouring seeds must not give similar dropout masks."""
     digest = hashlib.blake2b(f"dropout {seed} {step} {share}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

@@ -1,4 +1,4 @@
-"""The same records for TensorBoard."""
+"""Writes the training records for TensorBoard."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headwise.bundle.run_files import TENSORBOARD
 from headwise.training.loop import Hook, Record, Trainer
 
 _SCALARS = ("loss", "log_loss", "perplexity", "rate", "norm", "padding", "bleu", "chrf")
-_FLUSH = 15.0  # seconds between two times that TensorBoard is shown what there is
+_FLUSH = 15.0  # seconds between flushes
 
 
 class TensorBoard(Hook):
-    """Events under RUN/tensorboard; of a run that was resumed the later events count.
+    """Writes events to RUN/tensorboard; after a resume, later events replace the earlier ones of the same update.
 
-    Written here and now, not by the library's own thread: that one dies of a full disk and then blocks the run.
+    They are written synchronously: the library's own writer thread dies of a full disk and then blocks the run.
     """
 
     def __init__(self, run: Path) -> None:
@@ -31,11 +31,11 @@ class TensorBoard(Hook):
 
         try:
             self.folder.mkdir(exist_ok=True)
-            # Not only the second in its name: a run may be resumed within one.
+            # The library's file name has only the time in seconds, and a run may be resumed within the same second.
             self.writer = EventsWriter(str(self.folder / "events"), f".{os.getpid()}.{trainer.step}")
         except OSError:
             return
-        # Events of later updates, from before a resume, are to be forgotten: from this number on.
+        # Makes TensorBoard discard the events from this update on, which were written before the run was resumed.
         self._write(trainer.step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
@@ -59,7 +59,7 @@ class TensorBoard(Hook):
         self._do("write_event", Event(wall_time=time.time(), step=step, **content))
 
     def _do(self, what: str, *arguments: Any) -> None:
-        """These are pictures of the log: where they cannot be written, the run goes on without them."""
+        """Calls the writer; if it fails, the run continues without TensorBoard, since the log has the same records."""
         try:
             if self.writer is not None:
                 getattr(self.writer, what)(*arguments)

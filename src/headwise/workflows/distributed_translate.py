@@ -21,18 +21,18 @@ from headwise.errors import WorkFailed
 from headwise.files import check_place, whole_file
 from headwise.text.lines import check_file
 from headwise.training.distributed import World
-from headwise.workflows.translate import Told, input_chunks
+from headwise.workflows.translate import Tell, input_chunks
 
 # Chunks of source lines in; for each, in order, its lines of output and which of them (from 0) were cut off.
 Render = Callable[[Iterable[list[str]]], Iterator[tuple[list[str], list[int]]]]
 
 
 def translate_parts(
-    world: World, file: str, output: str, about: dict[str, Any], render: Render, tell: Told
+    world: World, file: str, output: str, about: dict[str, Any], render: Render, tell: Tell
 ) -> list[int]:
     """Each rank does every size-th part; rank 0 joins them into `output` and returns the lines that were cut off."""
     parts = Parts(Path(f"{output}.parts"))
-    world.first(lambda: _begin(parts, output, {**about, **_identity(file)}, tell))
+    world.on_rank_0(lambda: _begin(parts, output, {**about, **_identity(file)}, tell))
     missing: deque[tuple[int, int]] = deque()  # (part, its first line) of what is being translated
     count = [0]
 
@@ -47,11 +47,11 @@ def translate_parts(
     for lines, cut_off in render(mine()):
         number, first = missing.popleft()
         parts.write(number, lines, [first + place for place in cut_off])
-    world.meet()
+    world.wait_for_all()
     return parts.join(count[0], output) if world.leads else []
 
 
-def _begin(parts: Parts, output: str, about: dict[str, Any], tell: Told) -> dict[str, Any]:
+def _begin(parts: Parts, output: str, about: dict[str, Any], tell: Tell) -> dict[str, Any]:
     check_place(Path(output))
     done = parts.claim(about, tell)
     if done:
@@ -75,7 +75,7 @@ class Parts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def claim(self, about: dict[str, Any], tell: Told) -> int:
+    def claim(self, about: dict[str, Any], tell: Tell) -> int:
         """Takes the folder for this job, and counts the parts that it has; those of another job are removed."""
         note, text = self.folder / "about.json", json.dumps(about, sort_keys=True, ensure_ascii=False, indent=2)
         try:

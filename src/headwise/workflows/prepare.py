@@ -88,7 +88,7 @@ def prepare_once(world: World, make: Callable[[], Prepared], cache: Path) -> Pre
             "training": str(made.training.directory), "validation": validation, "fingerprints": made.fingerprints
         }  # fmt: skip
 
-    told = world.first(first)
+    told = world.on_rank_0(first)
     if prepared:
         return prepared[0]
     validation = None if told["validation"] is None else Store(Path(told["validation"]))

@@ -43,7 +43,7 @@ from headwise.training.diagnostics import Diagnostics
 from headwise.training.distributed import World, joined
 from headwise.training.ema import MovingAverage
 from headwise.training.gather import FullModel, Replica
-from headwise.training.hooks import Judge, Log, Save, StopAtBadNumbers, Validate
+from headwise.training.hooks import Log, Save, Scorer, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
 from headwise.training.optimizers import build_optimizer
 from headwise.training.parallel import RankUpdater, replicate, shard
@@ -109,7 +109,7 @@ def train(
             check_text(recipe, run, tell)
             return {"finished": False}
 
-        if world.first(begin)["finished"]:
+        if world.on_rank_0(begin)["finished"]:
             return Finished.of(run)
         with one_core_each(cores):
             return _Training(recipe, run, world, device, tell, progress).run(hooks)
@@ -151,7 +151,7 @@ class _Training:
         updater = self._updater()
         average = MovingAverage(self.model, settings.ema) if settings.ema else None
         full = FullModel(self.model, updater.optimizer, self.world, average, self.replica)
-        validate = Validate(self._validation_batches, self._judge(), settings.best, self.task.loss)
+        validate = Validate(self._validation_batches, self._scorer(), settings.best, self.task.loss)
         save = Save(self.directory.checkpoints, self._save_model, self._publish)
         hooks = self._hooks(validate, save, extra)
         trainer = Trainer(updater, schedule, settings, full, hooks, total, world=self.world)
@@ -180,12 +180,12 @@ class _Training:
             workers=training_cores(settings.threads) if alone and self.device.type == "cpu" else 1,
         )  # fmt: skip
 
-    def _judge(self) -> Judge | None:
+    def _scorer(self) -> Scorer | None:
         """The task's scores, measured with the model that has all weights."""
         if not self.world.leads:
             return None
         model = self.model if self.replica is None else self.replica.model
-        return self.task.judge(model, self.prepared.tokenizers, self.recipe)
+        return self.task.scorer(model, self.prepared.tokenizers, self.recipe)
 
     def _hooks(self, validate: Validate, save: Save, extra: Sequence[Hook]) -> list[Hook]:
         if not self.world.leads:
@@ -223,7 +223,7 @@ class _Training:
             checkpoint = newest_good(
                 self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used")
             )
-        step = self.world.of_leader(-1 if checkpoint is None else checkpoint.step)
+        step = self.world.broadcast(-1 if checkpoint is None else checkpoint.step)
         if step < 0:
             return
         checkpoint = checkpoint or read_checkpoint(checkpoint_path(self.directory.checkpoints, step))
@@ -272,13 +272,13 @@ class _Training:
                 trainer.full.model, trainer.full.replica = self.replica.model.to(self.device), None
             set_weights(trainer.model, weights)
             trainer.full.average = None
-            judged = self.prepared.validation is not None
+            validated = self.prepared.validation is not None
             record = (
                 validate.validate(trainer, "average")
-                if judged
+                if validated
                 else {"event": "average", "step": trainer.step, "best": True}
             )
-            if not judged:
+            if not validated:
                 trainer.emit(record)
             if record["best"]:
                 self._save_model(self.directory.model, weights)

@@ -22,7 +22,7 @@ CHUNK = 1024
 # Calls in flight with the fast engine, so that its workers never wait for text to be tokenized and joined.
 AHEAD = 3
 
-Told = Callable[[str], None]  # is given a warning for the user, one line
+Tell = Callable[[str], None]  # is given a warning for the user, one line
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def translate_lines(
             yield done, future.result()
 
 
-def input_chunks(file: str, tell: Told) -> Iterator[list[str]]:
+def input_chunks(file: str, tell: Tell) -> Iterator[list[str]]:
     """Lines of a file, or of standard input as they arrive, at most CHUNK at a time; an empty chunk where more must be
     waited for.
 
     A line that is not UTF-8 stays a line: what cannot be decoded becomes U+FFFD, and `tell` is told. One that is longer
     than 10 MB, a file in another encoding and a damaged archive are errors.
     """
-    on_bad = _judge(tell)
+    on_bad = _bad_line_handler(tell)
     blocks = arriving_lines(on_bad) if file == STANDARD_INPUT else line_blocks(file, on_bad)
     for _, lines in blocks:
         for start in range(0, len(lines), CHUNK):
@@ -94,7 +94,7 @@ def _more_to_read() -> bool:
         return False
 
 
-def _judge(tell: Told) -> OnBad:
+def _bad_line_handler(tell: Tell) -> OnBad:
     def on_bad(kind: str, error: DataError) -> None:
         if kind == "empty-file":
             return

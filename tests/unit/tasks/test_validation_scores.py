@@ -8,7 +8,7 @@ from fixtures_models import english_sentences, german
 from headwise.bundle.weights import open_model
 from headwise.config.recipe import build_recipe
 from headwise.config.schema import Recipe
-from headwise.tasks.validation_scores import SAMPLES, calibration, make_judge, validation_texts
+from headwise.tasks.validation_scores import SAMPLES, calibration, make_scorer, validation_texts
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def test_the_first_sentences_are_taken_as_many_as_the_recipe_decodes(recipe: Rec
     assert validation_texts(build_recipe({})) is None
 
 
-def test_a_judge_measures_bleu_chrf_and_empty_outputs_and_shows_samples(recipe: Recipe, word_model: Path) -> None:
+def test_a_scorer_measures_bleu_chrf_and_empty_outputs_and_shows_samples(recipe: Recipe, word_model: Path) -> None:
     texts = validation_texts(recipe)
     assert texts is not None
     _, network, tokenizers = open_model(word_model)
-    scores, samples = make_judge(network, tokenizers, recipe, *texts)()
+    scores, samples = make_scorer(network, tokenizers, recipe, *texts)()
     assert set(scores) == {"bleu", "chrf", "empty"}
     assert scores["bleu"] > 90
     assert scores["chrf"] > 90

@@ -11,7 +11,7 @@ from headwise.training.device import all_cores, choose_device, choose_precision,
 
 def test_a_device_that_is_not_there_is_one_clear_line() -> None:
     assert choose_device("cpu") == torch.device("cpu")
-    with pytest.raises(UsageError, match=r"training\.device 'abacus' is not on this machine; use auto or cpu"):
+    with pytest.raises(UsageError, match=r"training\.device 'abacus' is not available on this machine; use auto"):
         choose_device("abacus")
 
 

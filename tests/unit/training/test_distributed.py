@@ -19,10 +19,10 @@ from headwise.training.distributed import ALONE, World, joined
 def test_alone_there_is_nothing_to_agree_on() -> None:
     lines = np.array([4, 2], dtype=np.int64)
     assert ALONE.leads
-    assert (ALONE.sum([1.5, 2]), ALONE.highest(3), ALONE.of_leader(7)) == ([1.5, 2], 3, 7)
-    assert ALONE.joined_up(lines) is lines
-    assert ALONE.first(lambda: {"done": 1}) == {"done": 1}
-    ALONE.meet()
+    assert (ALONE.sum([1.5, 2]), ALONE.maximum(3), ALONE.broadcast(7)) == ([1.5, 2], 3, 7)
+    assert ALONE.gather(lines) is lines
+    assert ALONE.on_rank_0(lambda: {"done": 1}) == {"done": 1}
+    ALONE.wait_for_all()
 
 
 def test_alone_an_error_comes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
