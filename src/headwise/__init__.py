@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwise.decoding.translator import Translation
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.lm import LanguageModel
+    from headwise.models.recurrent import RecurrentSeq2Seq
     from headwise.models.transformer import Transformer
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
@@ -27,6 +28,7 @@ __all__ = [
     "Generator",
     "HeadwiseError",
     "LanguageModel",
+    "RecurrentSeq2Seq",
     "Transformer",
     "Translation",
     "Translator",
@@ -40,6 +42,7 @@ _LAZY = {
     "nn": ("headwise.nn", ""),
     "Transformer": ("headwise.models.transformer", "Transformer"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
+    "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
     "load": ("headwise.workflows.load", "load"),
     "Translator": ("headwise.tasks.translate", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),

@@ -1,6 +1,6 @@
-"""Attention: the paper's section 3.2. First the equation, then the same thing fast, then what every kind shares.
+"""Attention: the paper's section 3.2. The equation, a fast version of it, and the base class of all kinds of attention.
 
-A kind of attention is a file of its own beside this one (`multi_head.py`): a subclass of `Attention`.
+Each kind of attention is a subclass of `Attention` in a file of its own, such as `multi_head.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:
     """Equation 1: Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V.
 
-    The reference that every other path is tested against. Any leading axes; `allowed` (True = may attend) and `bias`
-    (added to the scores) broadcast to (…, T, S); `scale` replaces 1/√d_k. Returns the output (…, T, K) and the
-    weights (…, T, S).
+    This is the reference that every other path is tested against. Inputs may have any leading axes; `allowed` (True =
+    may attend) and `bias` (added to the scores) broadcast to (…, T, S); `scale` replaces 1/√d_k. Returns the output
+    (…, T, K) and the weights (…, T, S).
     """
     # If q and k have independent entries of variance 1, q·k has variance d_k: unscaled, it would saturate the softmax.
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.size(-1)) if scale is None else scale)  # (…, T, S)
@@ -44,11 +44,11 @@ def scaled_dot_product_attention(
 
 
 def masked_softmax(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    """Softmax over the allowed entries of the last axis; a row that may attend to nothing is all zeros, never NaN."""
+    """Computes softmax over the allowed entries of the last axis; a row without any is all zeros, not NaN."""
     if allowed is None:
         return scores.softmax(dim=-1)
-    # The most negative number instead of -inf keeps an empty row finite (its gradient too); the second fill zeroes it.
-    # In any other row exp() of it is exactly 0, as with -inf.
+    # The most negative number instead of -inf keeps an empty row and its gradient finite; the second fill zeroes it. In
+    # all other rows its exp() is exactly 0, as with -inf.
     weights = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(dim=-1)
     return weights.masked_fill(~allowed, 0.0)
 
@@ -64,10 +64,10 @@ def fast_attention(
     rate: float = 0.0,
     scale: float | None = None,
 ) -> Tensor:
-    """Computes the output of the reference by a fused kernel. Tensors are (B, H, T, K).
+    """Computes the output of the reference with a fused kernel. Tensors are (B, H, T, K).
 
-    With `causal` each of the T queries sees itself and what is before it, the last query being the last key. `rate` is
-    the dropout on the weights.
+    With `causal` each of the T queries sees itself and what is before it; the last query is at the position of the last
+    key. `rate` is the dropout on the weights.
     """
     if causal and allowed is None and bias is None and not rate and query.size(-2) == key.size(-2):
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
@@ -79,7 +79,7 @@ def fast_attention(
 
 
 def with_causal_mask(allowed: Tensor | None, query: Tensor, key: Tensor) -> Tensor | None:
-    """`allowed`, and of it only what is not in a query's future."""
+    """Combines `allowed` with the causal mask, which hides each query's future."""
     length, keys = query.size(-2), key.size(-2)
     if length == 1:  # a single query is the newest token and sees everything
         return allowed
@@ -88,21 +88,21 @@ def with_causal_mask(allowed: Tensor | None, query: Tensor, key: Tensor) -> Tens
 
 
 class Attention(nn.Module):
-    """What layers expect of any kind of attention.
+    """Base class of all kinds of attention.
 
     Called as `attention(query, key, value, allowed, bias=…, causal=…, past=…)`: (B, T, D), (B, S, D), (B, S, D) ->
-    (B, T, D). `past` is a cache that this kind made, for decoding token by token.
+    (B, T, D). `past` is a cache from `new_cache`, for decoding token by token.
     """
 
     observer: Observer | None = None  # set by `capture_attention`
 
     def new_cache(self) -> Cache:
-        """An empty cache for a new sequence."""
+        """Creates an empty cache for a new sequence."""
         raise ShapeError(f"{type(self).__name__} has no cache: it cannot decode token by token")
 
 
 class AdditiveAttention(nn.Module):
-    """score(q, k) = v · tanh(W q + U k): the alternative that section 3.2.1 weighs (Bahdanau et al. 2015).
+    """score(q, k) = v · tanh(W q + U k): the alternative that section 3.2.1 compares with (Bahdanau et al. 2015).
 
     Called like `scaled_dot_product_attention` and returns the same pair.
     """
@@ -116,6 +116,11 @@ class AdditiveAttention(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        hidden = torch.tanh(self.query(query)[..., :, None, :] + self.key(key)[..., None, :, :])  # (…, T, S, hidden)
-        weights = masked_softmax(self.score(hidden).squeeze(-1), allowed)  # (…, T, S)
+        weights = masked_softmax(self.scores(query, self.key(key)), allowed)  # (…, T, S)
         return weights @ value, weights
+
+    def scores(self, query: Tensor, projected_key: Tensor) -> Tensor:
+        """For queries (…, T, query_dim) and `self.key(key)`, which a decoder computes once per sentence: (…, T, S)."""
+        hidden = torch.tanh(self.query(query)[..., :, None, :] + projected_key[..., None, :, :])  # (…, T, S, hidden)
+        scores: Tensor = self.score(hidden).squeeze(-1)
+        return scores
