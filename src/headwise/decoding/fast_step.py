@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from headwise.models.interface import DecoderParts, OutputLayer, Stepper
 from headwise.nn import Embedding, FeedForward, MultiHeadAttention
+from headwise.nn.embedding import with_absent
 
 _FIRST_CAPACITY = 32  # tokens
 # Up to so many tokens attention is fastest as a product and a sum over vectors that lie side by side; a matmul has
@@ -238,10 +239,11 @@ class FastOutput:
     """The output layer, its table transposed."""
 
     def __init__(self, embedding: Embedding) -> None:
-        self.weight, self.loss = embedding.weight.t().contiguous(), embedding.loss  # (D, V)
+        self.project = Linear.of(embedding.weight, embedding.bias)  # its weight is (D, V)
+        self.absent, self.loss = embedding.absent, embedding.loss
 
     def logits(self, states: Tensor) -> Tensor:  # (rows, D) -> (rows, V)
-        return torch.mm(states, self.weight)
+        return with_absent(self.project(states), self.absent)
 
 
 def _scale(attention: MultiHeadAttention) -> float:

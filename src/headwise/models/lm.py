@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,8 @@ class LanguageModel(Network):
             sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
             activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation, rotary=rotary,
         )  # fmt: skip
-        table = vocab, sizes.model_dim, sizes.cutoffs, sizes.scale_embeddings
-        self.embedding = _table(*table)
-        self.output = self.embedding if sizes.tie != "none" else _table(*table)
+        self.embedding = _table(vocab, sizes)
+        self.output = self.embedding if sizes.tie != "none" else _table(vocab, sizes)
         self.positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
         self.dropout = Dropout(sizes.dropout)
         self.stack = Encoder(make, sizes.layers)
@@ -96,8 +95,10 @@ class LanguageModel(Network):
         return self.positions
 
 
-def _table(vocab: int, model_dim: int, cutoffs: Sequence[int], scaled: bool) -> Embedding | AdaptiveEmbedding:
+def _table(vocab: int, sizes: LanguageModelSettings) -> Embedding | AdaptiveEmbedding:
     """Vectors of the words, for input and output: all of one width, or narrower from each cut-off on."""
-    if cutoffs:
-        return AdaptiveEmbedding(vocab, model_dim, cutoffs, scaled)
-    return Embedding(vocab, model_dim, scaled)
+    if sizes.cutoffs and sizes.absent:
+        raise ShapeError("cutoffs are for a vocabulary that has all special tokens: set absent = 0")
+    if sizes.cutoffs:
+        return AdaptiveEmbedding(vocab, sizes.model_dim, sizes.cutoffs, sizes.scale_embeddings)
+    return Embedding(vocab, sizes.model_dim, sizes.scale_embeddings, absent=sizes.absent)

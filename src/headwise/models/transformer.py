@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -75,11 +76,13 @@ class Transformer(Network):
             activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation,
         )  # fmt: skip
         # Section 3.4: the two embeddings and the output projection share one matrix (tie="all").
-        self.source_embedding = Embedding(source_vocab, sizes.model_dim)
+        table = partial(Embedding, model_dim=sizes.model_dim, absent=sizes.absent)
+        shared = sizes.tie == "all"
+        self.source_embedding = table(source_vocab, bias=shared and sizes.output_bias)
         self.target_embedding = (
-            self.source_embedding if sizes.tie == "all" else Embedding(target_vocab, sizes.model_dim)
+            self.source_embedding if shared else table(target_vocab, bias=sizes.tie == "target" and sizes.output_bias)
         )
-        self.output = self.target_embedding if sizes.tie != "none" else Embedding(target_vocab, sizes.model_dim)
+        self.output = self.target_embedding if sizes.tie != "none" else table(target_vocab, bias=sizes.output_bias)
         self.source_positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
         self.target_positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
         self.dropout = Dropout(sizes.dropout)  # section 5.4: on the sums of embeddings and positions

@@ -11,20 +11,34 @@ from torch import Tensor, nn
 from headwise.errors import ShapeError
 from headwise.nn.kernels.projected_loss import projected_loss
 
+# The logit of a token that the table has no vector for. Finite, so that sums over the vocabulary stay finite too.
+NEVER = -1e4
+
 
 class Embedding(nn.Module):
-    """A table of vectors, multiplied by √D (`scaled`); as output layer the same table gives `logits` and `loss`."""
+    """A table of vectors, multiplied by √D (`scaled`); as output layer the same table gives `logits` and `loss`.
 
-    def __init__(self, vocab: int, model_dim: int, scaled: bool = True) -> None:
+    The first `absent` ids have no vector: published models do not know all of our special tokens, and a made-up vector
+    would take probability from real ones. `bias` adds a trained number per token to the logits.
+    """
+
+    bias: Tensor | None
+
+    def __init__(self, vocab: int, model_dim: int, scaled: bool = True, *, absent: int = 0, bias: bool = False) -> None:
         super().__init__()
-        self.vocab, self.scale = vocab, math.sqrt(model_dim) if scaled else 1.0
-        self.weight = nn.Parameter(torch.empty(vocab, model_dim))
+        if not 0 <= absent < vocab:
+            raise ShapeError(f"{absent} of {vocab} tokens cannot be without a vector")
+        self.vocab, self.absent, self.scale = vocab, absent, math.sqrt(model_dim) if scaled else 1.0
+        self.weight = nn.Parameter(torch.empty(vocab - absent, model_dim))
+        self.register_parameter("bias", nn.Parameter(torch.zeros(vocab - absent)) if bias else None)
         # Deviation 1/√D serves both uses of a tied table: times √D the embeddings have variance 1, like the positions
         # that are added; and a normalised state h (|h|² = D) gives logits h·E of variance 1, so training starts near
         # the uniform loss ln V. (Xavier would give logits of variance D/V·2, PyTorch's N(0, 1) of variance D.)
         nn.init.normal_(self.weight, std=model_dim**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:  # (B, T) -> (B, T, D)
+        if self.absent:  # of those without a vector only padding occurs, which nobody looks at
+            ids = (ids - self.absent).clamp_min(0)
         if torch.compiler.is_compiling():
             return F.embedding(ids, self.weight) * self.scale
         try:
@@ -33,11 +47,20 @@ class Embedding(nn.Module):
             raise explain_ids(ids, self.vocab) from error
 
     def logits(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
-        return F.linear(states, self.weight)
+        return with_absent(F.linear(states, self.weight, self.bias), self.absent)
 
     def loss(self, states: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """Sums over rows (rows, D) of the smoothed objective and of -log P(target)."""
-        return projected_loss(states, self.weight, targets, smoothing)
+        weight, targets = self.weight, targets - self.absent if self.absent else targets
+        if self.bias is not None:  # the bias is the weight of one more coordinate, which is 1
+            states = F.pad(states, (0, 1), value=1.0)
+            weight = torch.cat((weight, self.bias[:, None]), dim=1)
+        return projected_loss(states, weight, targets, smoothing)
+
+
+def with_absent(logits: Tensor, absent: int) -> Tensor:
+    """(…, V - absent) -> (…, V)."""
+    return F.pad(logits, (absent, 0), value=NEVER) if absent else logits
 
 
 def explain_ids(ids: Tensor, vocab: int) -> ShapeError:

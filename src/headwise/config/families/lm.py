@@ -34,6 +34,9 @@ class LanguageModelSettings(Settings):
         "vocabularies of tens of thousands",
     )
     scale_embeddings: bool = Field(True, description="multiply embeddings by the square root of model_dim")
+    absent: int = Field(
+        0, ge=0, le=3, description="how many of padding, unknown and begin a published model has no vectors for"
+    )
 
     @property
     def longest(self) -> int | None:

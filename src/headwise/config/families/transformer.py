@@ -26,6 +26,10 @@ class TransformerSettings(Settings):
     max_length: Positive = Field(1024, description="longest sequence, in tokens, where positions are learned")
     tie: Literal["all", "target", "none"] = Field("all", description="which embeddings share the output matrix")
     final_norm: bool | None = Field(None, description="layer norm after each stack; unset: only with norm = 'pre'")
+    output_bias: bool = Field(False, description="a trained number per target token, added to its logit")
+    absent: int = Field(
+        0, ge=0, le=3, description="how many of padding, unknown and begin a published model has no vectors for"
+    )
 
     @property
     def longest(self) -> int | None:

@@ -12,6 +12,7 @@ from headwise.errors import UsageError
 Array = NDArray[np.float32]
 Weights = dict[str, Array]
 
+NEVER = -1e4  # the logit of a token without a vector, as in headwise.nn.embedding
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu-tanh": "GELUTanh", "silu": "SWISH"}
 
 
@@ -48,6 +49,21 @@ def fill_linear(linear: Any, weights: Weights, name: str) -> None:
 
 def fill_norm(norm: Any, weights: Weights, name: str) -> None:
     norm.gamma, norm.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def table(sizes: dict[str, Any], weights: Weights, name: str) -> Array:
+    """Vectors of all tokens: CTranslate2's vocabulary has a row for those too that a published model lacks."""
+    absent, rows = int(sizes.get("absent", 0)), weights[f"{name}.weight"]
+    return np.pad(rows, ((absent, 0), (0, 0))) if absent else rows
+
+
+def fill_output(linear: Any, sizes: dict[str, Any], weights: Weights, name: str, shared: Array | None = None) -> None:
+    """The output layer, whose matrix may be the `shared` one of an embedding."""
+    linear.weight = table(sizes, weights, name) if shared is None else shared
+    absent, bias = int(sizes.get("absent", 0)), weights.get(f"{name}.bias")
+    if absent or bias is not None:
+        present = np.zeros(len(linear.weight) - absent, dtype=np.float32) if bias is None else bias
+        linear.bias = np.pad(present, (absent, 0), constant_values=NEVER)
 
 
 def activation(specs: Any, sizes: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwise.interop.ctranslate2.parts import Weights, activation, fill_stack, positions
+from headwise.interop.ctranslate2.parts import Weights, activation, fill_output, fill_stack, positions, table
 from headwise.text.tokenizer import TokenizerPair
 
 
@@ -27,8 +27,11 @@ def build(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: Token
     )
     decoder.pre_norm = pre
     decoder.scale_embeddings = bool(sizes.get("scale_embeddings", True))
-    decoder.embeddings.weight = weights["embedding.weight"]
-    decoder.projection.weight = weights["output.weight" if sizes["tie"] == "none" else "embedding.weight"]
+    decoder.embeddings.weight = embedding = table(sizes, weights, "embedding")
+    if sizes["tie"] == "none":
+        fill_output(decoder.projection, sizes, weights, "output")
+    else:
+        fill_output(decoder.projection, sizes, weights, "embedding", embedding)
     if not rotary:
         decoder.position_encodings.encodings = positions(sizes, weights, "positions")
     fill_stack(decoder, weights, "stack", pre)

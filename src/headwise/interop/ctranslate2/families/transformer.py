@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwise.interop.ctranslate2.parts import Weights, activation, fill_stack, positions
+from headwise.interop.ctranslate2.parts import Weights, activation, fill_output, fill_stack, positions, table
 from headwise.text.tokenizer import TokenizerPair
 
 
@@ -22,11 +22,12 @@ def build(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: Token
         **shape,
     )
     encoder.pre_norm = decoder.pre_norm = pre
-    source = weights["source_embedding.weight"]
-    target = source if sizes["tie"] == "all" else weights["target_embedding.weight"]
+    source = table(sizes, weights, "source_embedding")
+    target = source if sizes["tie"] == "all" else table(sizes, weights, "target_embedding")
     encoder.embeddings[0].weight = source
     decoder.embeddings.weight = target
-    decoder.projection.weight = weights["output.weight"] if sizes["tie"] == "none" else target
+    names = {"all": "source_embedding", "target": "target_embedding", "none": "output"}
+    fill_output(decoder.projection, sizes, weights, names[sizes["tie"]], None if sizes["tie"] == "none" else target)
     encoder.position_encodings.encodings = positions(sizes, weights, "source_positions")
     decoder.position_encodings.encodings = positions(sizes, weights, "target_positions")
     fill_stack(encoder, weights, "encoder", final)
