@@ -77,6 +77,8 @@ class Live:
         scores = ", ".join(f"{name} {value:.4g}" for name, value in finished.best.items() if name != "step")
         best = f"; best at update {finished.best['step']}: {scores}" if finished.best else ""
         self.say(f"finished after {finished.step} updates and {minutes:.1f} minutes ({finished.reason}){best}")
+        if finished.verdict:
+            self.say(finished.verdict)
         self.say(f"model: {finished.model}")
         self.say(f"curves: headwise plot {finished.run}")
 

@@ -18,8 +18,8 @@ from headwise.errors import HeadwiseError
 
 # The verbs in the order of a first acquaintance. Each is the function of its name in headwise.cli.<verb>.
 VERBS = (
-    "demo", "check", "train", "translate", "generate", "evaluate", "score", "look", "serve", "export", "average",
-    "plot", "models", "info",
+    "demo", "check", "init", "train", "translate", "generate", "evaluate", "score", "look", "serve", "export",
+    "average", "plot", "models", "info",
 )  # fmt: skip
 # What typer raises for an argument that cannot be: click's UsageError, wherever typer keeps click.
 _WrongCall: Any = typer.BadParameter.__base__

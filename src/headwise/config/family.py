@@ -18,7 +18,7 @@ Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 class Section(BaseModel):
     """A table of a recipe. Frozen: a resolved recipe is a value that can be stored, compared and printed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, allow_inf_nan=False)
 
 
 class Settings(Section):
@@ -60,6 +60,8 @@ class Family:
     sizes: tuple[str, ...]  # arguments of the network that come from the data: vocabulary sizes, number of labels
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what each changes of the defaults
     default_preset: str = ""
+    # Presets by the number of training lines, smallest first: (most lines, preset).
+    by_size: tuple[tuple[float, str], ...] = ()
 
     def resolve(self, preset: str | None, own: Mapping[str, Any]) -> Settings:
         """The preset's values with a recipe's own over them. Mistakes are pydantic's ValidationError."""

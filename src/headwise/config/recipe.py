@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -68,6 +68,37 @@ def shipped_recipes() -> list[str]:
 def print_recipe(recipe: Recipe) -> str:
     """The recipe as TOML, with every setting that has a value."""
     return tomli_w.dumps(_without_empty(recipe.model_dump(by_alias=True, exclude_none=True)))
+
+
+def own_values(recipe: Recipe) -> dict[str, Any]:
+    """What a recipe itself names, without defaults."""
+    values = recipe.model_dump(by_alias=True, exclude_unset=True, exclude={"model"})
+    model = recipe.model
+    common = {"family": model.family, "preset": model.preset, "from": model.from_}
+    return {**values, "model": {**{key: value for key, value in common.items() if value is not None}, **model.own}}
+
+
+def left_out(recipe: Recipe, key: str) -> bool:
+    """Whether a recipe does not name a setting, such as 'training.warmup'."""
+    section, _, name = key.partition(".")
+    return name not in own_values(recipe).get(section, {})
+
+
+def with_values(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with settings such as {'training.warmup': 90} changed."""
+    values = own_values(recipe)
+    for key, value in changes.items():
+        section, _, name = key.partition(".")
+        values.setdefault(section, {})[name] = value
+    return build_recipe(values)
+
+
+def without_value(recipe: Recipe, key: str) -> Recipe:
+    """The recipe with a setting left out."""
+    section, _, name = key.partition(".")
+    values = own_values(recipe)
+    values.get(section, {}).pop(name, None)
+    return build_recipe(values)
 
 
 def absolute_paths(recipe: Recipe, base: Path) -> Recipe:

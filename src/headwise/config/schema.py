@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializeAsAny,
@@ -35,6 +36,17 @@ def _as_names(value: object) -> object:
 # One path, a list of paths, or globs; a path is relative to the recipe that names it.
 Paths = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_names)]
+
+
+def _language(code: str) -> str:
+    if not (0 < len(code) <= 64 and code.isprintable() and "/" not in code):
+        raise ValueError("a language code such as 'en' or 'zh-Hans'")
+    return code
+
+
+Language = Annotated[str, AfterValidator(_language)]
+# Numbers that a machine cannot mean: beyond these a library aborts instead of saying what is wrong.
+MOST_TOKENS, MOST_THREADS, LARGEST_SEED, WIDEST_BEAM = 1_000_000, 1024, 2**63 - 1, 500
 
 
 class Texts(Section):
@@ -66,9 +78,14 @@ class Data(Texts):
         "auto", description="auto goes by the file's name; tsv and jsonl hold both sides in one file (data.source)"
     )
     fields: Names = Field((), description="column numbers (tsv, from 1) or names (jsonl) of source and target")
-    languages: Names = Field((), description="language codes, source then target; one for a language model")
+    languages: Annotated[tuple[Language, ...], BeforeValidator(_as_names)] = Field(
+        (), description="language codes, source then target; one for a language model"
+    )
     validation: Texts = Field(Texts(), description="held-out text that validation scores")
     test: Texts = Field(Texts(), description="test text; only checked for overlap with training")
+    split: Fraction = Field(
+        0.0, description="share of the training text that is held out where there is no validation text"
+    )
     filters: Filters = Field(Filters(), description="what to drop")
 
 
@@ -76,7 +93,9 @@ class Tokenizer(Section):
     """How text becomes tokens."""
 
     kind: Literal["bpe", "unigram", "word", "char", "byte"] = Field("bpe", description="the kind of token")
-    size: Positive = Field(8000, description="number of tokens; word and char take at most this many")
+    size: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = Field(
+        8000, description="number of tokens; word and char take at most this many"
+    )
     shared: bool = Field(True, description="one vocabulary for both languages, or one for each")
     normalisation: Literal["none", "nfc", "nfkc"] = Field("nfc", description="Unicode normalisation before all else")
     dropout: Fraction = Field(
@@ -165,12 +184,14 @@ class Training(Section):
         0, description="validations without a better score before stopping; 0: never"
     )
     validation_sentences: Positive = Field(200, description="sentences decoded for BLEU, chrF and samples")
-    seed: Annotated[int, Field(ge=0)] = Field(1, description="of everything random")
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="auto: bf16 only where the machine is fast at it"
     )
-    threads: Annotated[int, Field(ge=0)] = Field(0, description="CPU cores, each with a share of every batch; 0: all")
+    threads: Annotated[int, Field(ge=0, le=MOST_THREADS)] = Field(
+        0, description="CPU cores, each with a share of every batch; 0: all"
+    )
     shard: bool = Field(
         False, description="under torchrun: each process keeps its part of weights, gradients and optimizer (FSDP2)"
     )
@@ -182,9 +203,11 @@ class Training(Section):
 class Decoding(Section):
     """How text is produced, in validation and as the model's default."""
 
-    beam: Positive = Field(5, description="hypotheses kept; 1 is greedy")
-    length_penalty: Annotated[float, Field(ge=0)] = Field(0.6, description="alpha of ((5 + length) / 6) ** alpha")
-    max_extra: Positive = Field(50, description="longest output: source length plus this")
+    beam: Annotated[int, Field(ge=1, le=WIDEST_BEAM)] = Field(5, description="hypotheses kept; 1 is greedy")
+    length_penalty: Annotated[float, Field(ge=0, le=10)] = Field(
+        0.6, description="alpha of ((5 + length) / 6) ** alpha"
+    )
+    max_extra: Annotated[int, Field(ge=1, le=10_000)] = Field(50, description="longest output: source length plus this")
 
 
 class Recipe(Section):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.config.schema import Filters
+from headwise.data.split import Part, part_of_lines, part_of_pairs
 from headwise.text import corpus
 from headwise.text.filters import FilterCounts, line_filter, pair_filter
 
@@ -30,6 +31,8 @@ class Files:
     text: Sequence[str] = ()
     format: str = "auto"
     fields: Sequence[str] = ()
+    part: Part | None = None  # only this part of a corpus that is split; None: all of it
+    share: float = 0.0  # of its lines that are in the validation part
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -71,8 +74,11 @@ class Chunks:
         if self.sides == ("text",):
             drop_line = line_filter(self.filters, self.languages)
             field = self.corpus.fields[0] if self.corpus.fields else None
+            number = 0
             for lines in corpus.read_line_batches(self.corpus.text, format=self.corpus.format, field=field):
-                yield lines.file, {"text": lines.texts}, [drop_line(text) for text in lines.texts]
+                reasons = [drop_line(text) for text in lines.texts]
+                yield lines.file, {"text": lines.texts}, self._of_part(reasons, lines.texts, number)
+                number += len(lines.texts)
             return
         drop_pair = pair_filter(self.filters, self.languages)
         pairs = corpus.read_pair_batches(
@@ -80,7 +86,20 @@ class Chunks:
         )
         for batch in pairs:
             reasons = [drop_pair(source, target) for source, target in zip(batch.sources, batch.targets, strict=True)]
-            yield batch.file, {"source": batch.sources, "target": batch.targets}, reasons
+            yield (
+                batch.file,
+                {"source": batch.sources, "target": batch.targets},
+                self._of_part(reasons, batch.sources, 0),
+            )
+
+    def _of_part(self, reasons: list[str | None], texts: Sequence[str], first: int) -> list[str | None]:
+        """The reasons, and `validation` or `training` for lines of the other part."""
+        if self.corpus.part is None:
+            return reasons
+        share = self.corpus.share
+        running = self.sides == ("text",)
+        parts = part_of_lines(first, len(texts), share) if running else part_of_pairs(texts, share)
+        return [reason if part == self.corpus.part else part for reason, part in zip(reasons, parts, strict=True)]
 
 
 def sample(chunks: Chunks, characters: int) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from headwise.decoding.engine import AutoEngine
 from headwise.decoding.translator import Translation, Translator
+from headwise.errors import UsageError
 from headwise.look.alignment import align
 from headwise.look.panels import Floats, Panel
 from headwise.look.token_labels import Reading
@@ -60,7 +61,9 @@ def _torch_attention(model: Any, sources: Sequence[Sequence[int]], targets: Sequ
     from headwise.nn import capture_attention
     from headwise.text.ragged import Ragged
 
-    names = model.attention_names()["cross"]
+    names = model.attention_names().get("cross")
+    if not names:
+        raise UsageError("this model has no attention from target to source, so it has no alignments")
     name = names[max(0, len(names) - 2)]
     device = next(model.parameters()).device
     lengths = torch.tensor([len(source) + 1 for source in sources], device=device)

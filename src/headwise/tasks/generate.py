@@ -13,6 +13,14 @@ from headwise.decoding.generation import Writer
 from headwise.errors import RecipeError, UsageError
 from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.evaluation.perplexity import Perplexity
+from headwise.tasks.automatic import (
+    Choice,
+    DataFacts,
+    before_tokenizing,
+    choose,
+    optimisation,
+    optimises_itself,
+)
 from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
 from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
@@ -57,6 +65,19 @@ class Generate(Task):
     columns = ("text",)
 
     # ---- training
+
+    def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
+        choices = before_tokenizing(recipe, facts)
+        if any(choice.key == "model.preset" for choice in choices):
+            choices.append(Choice("model.max_length", 256, "enough context for a small model"))
+            choices.append(Choice("model.positions", "rotary", "learns faster than added positions"))
+        if not optimises_itself(recipe):
+            choices.append(Choice("training.optimizer", "adamw", "with weight decay"))
+            choices.append(Choice("training.weight_decay", 0.1, "keeps a language model from memorising"))
+        choices.append(Choice("training.label_smoothing", 0.0, "it would flatten the probabilities"))
+        chosen, _ = choose(recipe, choices)
+        width = getattr(chosen.model.settings, "model_dim", 256)
+        return [*choices, *optimisation(recipe, width, 2048, f"{facts.characters:,} characters")]
 
     def check(self, recipe: Recipe) -> None:
         if recipe.tokenizer.dropout or recipe.tokenizer.target_dropout:

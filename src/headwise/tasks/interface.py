@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
     from headwise.losses import BatchLoss
     from headwise.models.interface import Network
+    from headwise.tasks.automatic import Choice, DataFacts
     from headwise.training.hooks import Scorer
 
 OnProgress = Callable[[int], None]  # is told how many lines or tokens more are done
@@ -118,6 +119,12 @@ class Task(ABC):
     def check(self, recipe: Recipe) -> None:
         """Raises a RecipeError for settings that make no sense for this task."""
         return
+
+    def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
+        """What to choose where the recipe leaves a setting out, by the size of the data."""
+        from headwise.tasks.automatic import before_tokenizing
+
+        return before_tokenizing(recipe, facts)
 
     @abstractmethod
     def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:

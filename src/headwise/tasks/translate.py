@@ -15,6 +15,7 @@ from headwise.decoding.engine import AutoEngine, Engine
 from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
+from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
 from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
 from headwise.text.tokenizer import TokenizerPair
 
@@ -55,6 +56,13 @@ class Translate(Task):
     scores = ("bleu", "chrf")
 
     # ---- training
+
+    def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
+        choices = before_tokenizing(recipe, facts)
+        chosen, _ = choose(recipe, choices)
+        batch_tokens = 1024 if facts.lines < 200_000 else 4096
+        width = getattr(chosen.model.settings, "model_dim", 128)
+        return [*choices, *optimisation(recipe, width, batch_tokens, f"{facts.lines:,} {facts.unit}")]
 
     def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
         if not tokenizers.shared and getattr(recipe.model.settings, "tie", "none") == "all":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 from headwise.bundle.directory import Bundle
 from headwise.bundle.weights import open_model
 from headwise.config.schema import Recipe
+from headwise.data.split import part_of_pairs
 from headwise.decoding.confidence import fit_calibration
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.decoding.translator import Translator
 from headwise.evaluation.metrics import bleu, chrf
 from headwise.models.interface import Network
-from headwise.text.corpus import expand_paths, read_pairs
+from headwise.text.corpus import Pair, expand_paths, read_pairs
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.hooks import Scorer
 
@@ -24,10 +26,13 @@ SAMPLES = 2
 def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
     """The first sentences of the validation text, as many as the recipe decodes."""
     data = recipe.data
-    if not data.validation.source:
+    texts = data.validation if data.validation.source else data
+    if texts is data and not data.split:
         return None
-    sides = (expand_paths(side, None) for side in (data.validation.source, data.validation.target))
-    pairs = read_pairs(*sides, format=data.format, fields=data.fields)
+    sides = (expand_paths(side, None) for side in (texts.source, texts.target))
+    pairs: Iterable[Pair] = read_pairs(*sides, format=data.format, fields=data.fields)
+    if texts is data:
+        pairs = (pair for pair in pairs if part_of_pairs([pair.source], data.split) == ["validation"])
     chosen = list(islice(pairs, recipe.training.validation_sentences))
     return [pair.source for pair in chosen], [pair.target for pair in chosen]
 

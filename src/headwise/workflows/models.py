@@ -99,7 +99,8 @@ def _describe(name: str, path: Path) -> ShippedModel:
         raise ModelError(f"{path / CONFIG} is damaged: it names no pair of languages; install Headwise again") from None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     told = [str(about.get(key, "")) if isinstance(about, dict) else "" for key in ("good_for", "trained_on", "licence")]
-    return ShippedModel(name, path, source, target, size, *told, tuple(card_scores(card)))
+    good_for, trained_on, licence = told
+    return ShippedModel(name, path, source, target, size, good_for, trained_on, licence, tuple(card_scores(card)))
 
 
 def card_scores(card: dict[str, Any]) -> list[ShippedScore]:

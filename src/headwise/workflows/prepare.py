@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +97,19 @@ def prepare_once(world: World, make: Callable[[], Prepared], cache: Path) -> Pre
 
 
 def training_files(recipe: schema.Recipe, base: Path) -> Files:
-    return _files(recipe.data, recipe.data, base)
+    files = _files(recipe.data, recipe.data, base)
+    split = recipe.data.split and not (recipe.data.validation.source or recipe.data.validation.text)
+    return replace(files, part="training", share=recipe.data.split) if split else files
 
 
 def validation_files(recipe: schema.Recipe, base: Path) -> Files | None:
-    """None where the recipe names no validation text."""
+    """None where the recipe names no validation text and splits none off."""
     held_out = recipe.data.validation
-    return _files(held_out, recipe.data, base) if held_out.source or held_out.text else None
+    if held_out.source or held_out.text:
+        return _files(held_out, recipe.data, base)
+    if not recipe.data.split:
+        return None
+    return replace(_files(recipe.data, recipe.data, base), part="validation", share=recipe.data.split)
 
 
 def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
@@ -185,6 +191,7 @@ def _reading(chunks: Chunks) -> list[object]:
         files.format,
         list(files.fields),
         chunks.filters.model_dump(mode="json"),
+        *([files.part, files.share] if files.part else []),
         list(chunks.languages),
         chunks.sides,
     ]

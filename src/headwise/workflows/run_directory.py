@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from headwise.bundle.checkpoint import list_checkpoints
 from headwise.bundle.run_files import CACHE, CHECKPOINTS, FINISHED, LOCK, MODEL, RECIPE
-from headwise.config.recipe import load_recipe, print_recipe
+from headwise.config.recipe import build_recipe, load_recipe, own_values, print_recipe
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError, WorkFailed
-from headwise.files import write_whole
+from headwise.files import check_name, locked_file, write_whole
 
 # Settings that do not change what is computed up to a given update: a run may go on with other values.
 _FREE = {
@@ -48,6 +46,31 @@ class RunDirectory:
     def unfinished(self) -> bool:
         return self.recipe.is_file() and not self.finished.is_file() and bool(list_checkpoints(self.checkpoints))
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self.recipe.is_file() and bool(list_checkpoints(self.checkpoints))
+
+    def remembered(self, recipe: Recipe) -> Recipe:
+        """The recipe with what it leaves out as this run has it: what was chosen once stays."""
+        if not self.begun:
+            return recipe
+        stored, own = own_values(self._stored()), own_values(recipe)
+        planned = "minutes" not in stored["training"] and "steps" not in own.get("training", {})
+        if planned and stored["training"].get("steps"):  # the minutes were turned into updates when the run began
+            own.get("training", {}).pop("minutes", None)
+        if own["model"].get("preset", stored["model"].get("preset")) != stored["model"].get("preset"):
+            stored["model"] = {}
+        merged = {
+            name: {**stored.get(name, {}), **own.get(name, {})} if isinstance(stored.get(name), dict) else own.get(name)
+            for name in {**stored, **own}
+        }
+        return build_recipe({name: value for name, value in merged.items() if value is not None})
+
+    def store(self, recipe: Recipe) -> None:
+        """Writes the resolved recipe down."""
+        write_whole(self.recipe, print_recipe(recipe).encode())
+
     def complete(self, recipe: Recipe) -> bool:
         """The run is finished, and this recipe asks for no more."""
         return self.finished.is_file() and not self._extended(recipe)
@@ -58,35 +81,32 @@ class RunDirectory:
             raise UsageError(
                 f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
             )
-        if resume and not list_checkpoints(self.checkpoints):
-            raise UsageError(f"{self.path} holds no checkpoint to resume from; leave out --resume to start there")
-        if self.recipe.is_file() and list_checkpoints(self.checkpoints):
+        if resume and not (list_checkpoints(self.checkpoints) or self.recipe.is_file()):
+            raise UsageError(f"{self.path} holds no run to resume; leave out --resume to start one there")
+        if self.begun:
             self._compare(recipe)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.finished.unlink(missing_ok=True)
         except OSError as error:
             raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
-        write_whole(self.recipe, print_recipe(recipe).encode())
+        self.store(recipe)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process per run: a second one would mix its checkpoints in."""
+        check_name(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path} is a file; give another --output")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
-        try:
+        with ExitStack() as held:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.path.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked_file(self.path / LOCK, wait=False))
             except BlockingIOError:
                 raise UsageError(f"{self.path} is being trained by another process; give another --output") from None
+            except OSError as error:
+                raise WorkFailed(f"cannot write to {self.path}: {error.strerror}") from error
             yield
-        finally:
-            os.close(handle)
 
     def finish(self, values: dict[str, Any]) -> None:
         write_whole(self.finished, (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode())

@@ -23,10 +23,11 @@ from headwise.bundle.checkpoint import (
     remove_leftovers,
 )
 from headwise.bundle.directory import copy_files, open_bundle, read_json, write_directory
+from headwise.bundle.run_files import LOG
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
 from headwise.config.cores import training_cores
 from headwise.config.ranks import Ranks
-from headwise.config.recipe import absolute_paths
+from headwise.config.recipe import absolute_paths, build_recipe, left_out, own_values, with_values, without_value
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch
 from headwise.data.cursor import Batches, Cursor, walk
@@ -37,6 +38,8 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
+from headwise.tasks.automatic import Choice, DataFacts, after_timing, choose
+from headwise.text.findings import Report
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -52,6 +55,8 @@ from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
+from headwise.training.timing import TRAINING_SHARE, seconds_per_update
+from headwise.training.verdict import forecast, verdict
 from headwise.workflows.prepare import Prepared, prepare, prepare_once, training_files
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
@@ -66,6 +71,7 @@ class Finished:
     step: int
     seconds: float
     best: dict[str, Any] = field(default_factory=dict)
+    verdict: str = ""  # one sentence; empty for a run that was interrupted
 
     @property
     def model(self) -> Path:
@@ -75,7 +81,9 @@ class Finished:
     def of(cls, run: RunDirectory) -> Finished:
         """What a run that came to its end has written down."""
         values = read_json(run.finished)
-        return cls(run.path, values["reason"], values["step"], values["seconds"], values["best"])
+        return cls(
+            run.path, values["reason"], values["step"], values["seconds"], values["best"], values.get("verdict", "")
+        )
 
 
 Tell = Callable[[str], None]
@@ -101,18 +109,33 @@ def train(
 
         def begin() -> dict[str, Any]:
             held.enter_context(run.locked())
-            if ranks.restarts and run.complete(recipe):  # only the end of some process failed
+            completed = run.remembered(recipe)
+            if ranks.restarts and run.complete(completed):  # only the end of some process failed
                 return {"finished": True}
-            run.claim(recipe, resume)
+            if not run.begun:
+                completed = complete(completed, check_text(completed, run, tell), tell)
+                check_settings(completed)
+            run.claim(completed, resume)
             remove_leftovers(run.checkpoints)
             remove_leftovers(run.path)
-            check_text(recipe, run, tell)
-            return {"finished": False}
+            return {"finished": False, "recipe": own_values(completed)}
 
-        if world.on_rank_0(begin)["finished"]:
+        told = world.on_rank_0(begin)
+        if told["finished"]:
             return Finished.of(run)
+        completed = build_recipe(json.loads(json.dumps(told["recipe"])), origin=str(run.recipe))
         with one_core_each(cores):
-            return _Training(recipe, run, world, device, tell, progress).run(hooks)
+            return _Training(completed, run, world, device, tell, progress).run(hooks)
+
+
+def complete(recipe: Recipe, report: Report, tell: Tell = lambda line: None) -> Recipe:
+    """The recipe with what it leaves out chosen by its task; each choice is told with its reason."""
+    side = report.sides[0]
+    facts = DataFacts(report.counts.kept, side.characters, "pairs" if report.parallel else "lines")
+    completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
+    for choice in taken:
+        tell(f"chosen: {choice}")
+    return completed
 
 
 class _Training:
@@ -144,9 +167,13 @@ class _Training:
         self.replica = Replica(copy.deepcopy(self.model), device) if self.sharded and world.leads else None
 
     def run(self, extra: Sequence[Hook]) -> Finished:
-        recipe, settings = self.recipe, self.recipe.training
         batches = self._batches()
+        self._plan(batches)
+        recipe, settings = self.recipe, self.recipe.training
         total = _total_steps(recipe, batches)
+        warning = forecast(total, settings.warmup if settings.schedule != "constant" else 0, recipe.model.from_ is None)
+        if warning and self.world.leads and not self.directory.begun:
+            self.tell(f"warning: {warning}")
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
         updater = self._updater()
         average = MovingAverage(self.model, settings.ema) if settings.ema else None
@@ -164,7 +191,39 @@ class _Training:
         best = validate.best or {}
         if trainer.ended and self.world.leads:
             best = self._end(trainer, validate, save, best)
-        return Finished(self.directory.path, reason, trainer.step, trainer.elapsed(), best)
+        said = Finished.of(self.directory).verdict if trainer.ended and self.world.leads else ""
+        return Finished(self.directory.path, reason, trainer.step, trainer.elapsed(), best, said)
+
+    def _plan(self, batches: Batches) -> None:
+        """Turns minutes into a number of updates, once, so that the schedule is a function of the update alone."""
+        settings = self.recipe.training
+        if settings.minutes is None or settings.steps is not None or settings.epochs is not None:
+            return
+        seconds = seconds_per_update(self._measured, batches)
+        steps = self.world.broadcast(max(1, round(60 * settings.minutes * TRAINING_SHARE / seconds)))
+        planned = with_values(self.recipe, {"training.steps": steps})
+        taken: list[Choice] = []
+        if settings.schedule != "noam" or left_out(self.recipe, "training.warmup"):
+            planned, taken = choose(planned, after_timing(planned, steps, seconds))
+        self.recipe = without_value(planned, "training.minutes")
+        epochs = steps / max(1, batches.count(0))
+        self.tell(
+            f"{steps:,} updates fit in {settings.minutes:g} minutes ({seconds:.2f} s per update; {epochs:.1f} epochs)"
+        )
+        for choice in taken:
+            self.tell(f"chosen: {choice}")
+        if self.world.leads:
+            self.directory.store(self.recipe)
+
+    def _measured(self) -> Updater:
+        """An updater of a copy of the model, for timing."""
+        model, settings = copy.deepcopy(self.model), self.recipe.training
+        return Updater(
+            model, build_optimizer(settings, model.parameters()), loss=self.task.loss,
+            smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
+            autocast=choose_precision(settings, self.device), seed=settings.seed,
+            workers=training_cores(settings.threads) if self.world.size == 1 and self.device.type == "cpu" else 1,
+        )  # fmt: skip
 
     def _updater(self) -> Updater:
         settings, alone = self.recipe.training, self.world.size == 1
@@ -288,7 +347,13 @@ class _Training:
         self._write_card(best)
         trainer.emit({"event": "end", "step": trainer.step, "reason": trainer.stop, "best": best})
         self.directory.finish(
-            {"reason": trainer.stop, "step": trainer.step, "seconds": round(trainer.elapsed(), 1), "best": best}
+            {
+                "reason": trainer.stop,
+                "step": trainer.step,
+                "seconds": round(trainer.elapsed(), 1),
+                "best": best,
+                "verdict": verdict([json.loads(line) for line in (self.directory.path / LOG).open(encoding="utf-8")]),
+            }
         )
         return best
 

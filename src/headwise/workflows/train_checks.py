@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headwise.bundle.checkpoint import list_checkpoints
+from headwise.config.recipe import left_out
 from headwise.config.schema import Recipe
 from headwise.data.chunks import Files
 from headwise.errors import DataError, RecipeError
 from headwise.tasks import find_task
 from headwise.text.corpus import read_line_batches, read_pair_batches
+from headwise.text.findings import Report
 from headwise.workflows.check import check
 from headwise.workflows.run_directory import RunDirectory
 
 
 def check_settings(recipe: Recipe) -> None:
+    """Raises a RecipeError for settings that contradict each other. What is left out may still be chosen."""
     settings = recipe.training
-    if settings.steps is None and settings.epochs is None and settings.minutes is None:
-        raise RecipeError("a run needs an end: set training.steps, training.epochs or training.minutes")
     task = find_task(recipe.task_name)
     if settings.best not in ("loss", *task.scores):
         there = ", ".join(("loss", *task.scores))
@@ -26,21 +26,21 @@ def check_settings(recipe: Recipe) -> None:
         raise RecipeError(f"model.{name} has no label smoothing: set training.label_smoothing = 0")
     task.check(recipe)
     held_out = recipe.data.validation
-    if not (held_out.source or held_out.text) and (settings.best != "loss" or settings.patience):
+    validated = held_out.source or held_out.text or recipe.data.split or left_out(recipe, "data.split")
+    if not validated and (settings.best != "loss" or settings.patience):
         raise RecipeError("training.best and training.patience need data.validation")
     if "-" in (*recipe.data.source, *recipe.data.target, *recipe.data.text):
         raise RecipeError("training reads its text more than once: put standard input into a file first")
 
 
-def check_text(recipe: Recipe, run: RunDirectory, tell: Callable[[str], None]) -> None:
-    """The report of `headwise check` in short; text that cannot be right is refused."""
-    if list_checkpoints(run.checkpoints):
-        return  # it was checked when the run began
+def check_text(recipe: Recipe, run: RunDirectory, tell: Callable[[str], None]) -> Report:
+    """Tells the report of `headwise check` in short and returns it; raises for text that cannot be right."""
     report = check(recipe.data, run.path)
     for line in report.summary_lines():
         tell(line)
     if report.unusable:
         raise DataError("this data cannot be trained on; run `headwise check` on the same files to see what is wrong")
+    return report
 
 
 def source_lines(files: Files) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -63,4 +64,5 @@ FAMILY = Family(
         },
     },
     default_preset="lm-small",
+    by_size=((math.inf, "lm-small"),),
 )  # fmt: skip

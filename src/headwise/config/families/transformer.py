@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -51,4 +52,5 @@ FAMILY = Family(
         "big": {"model_dim": 1024, "num_heads": 16, "ff_dim": 4096, "dropout": 0.3},
     },
     default_preset="base",
+    by_size=((100_000, "tiny"), (2_000_000, "small"), (math.inf, "base")),
 )

@@ -1,0 +1,34 @@
+"""`headwise init`: a commented recipe for your own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headwise.errors import UsageError
+
+
+def init(
+    output: Annotated[Path, typer.Argument(metavar="RECIPE", help="The file to write.")] = Path("recipe.toml"),
+    source: Annotated[list[str] | None, typer.Option("--source", help="Source side of parallel text.")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", help="Target side, aligned line by line.")] = None,
+    text: Annotated[list[str] | None, typer.Option("--text", help="Text of a language model.")] = None,
+    languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
+) -> None:
+    """Write the recipe that `headwise train` would use for these files, with the reason of each choice.
+
+    Examples:
+
+    - `headwise init my-translator.toml --source train.en --target train.de --languages en,de`
+    - `headwise init my-writer.toml --text book.txt`
+    """
+    if output.exists():
+        raise UsageError(f"{output} exists already; choose another name")
+    from headwise.files import write_whole
+    from headwise.workflows.recipe_of_files import commented_recipe
+
+    files = {"source": source, "target": target, "text": text}
+    write_whole(output, commented_recipe(files, languages, output.parent).encode())
+    typer.echo(f"wrote {output}; train it with: headwise train {output}", err=True)

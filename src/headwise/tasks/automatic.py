@@ -1,0 +1,122 @@
+"""Settings that a recipe leaves out: chosen from the data and the speed of the machine, each with its reason.
+
+The choices are written into the run's resolved recipe, so that a resumed or repeated run has the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headwise.config.recipe import left_out, with_values
+from headwise.config.schema import Recipe, require_family
+
+DEFAULT_MINUTES = 30.0
+DEFAULT_PATIENCE = 5  # validations without improvement
+HELD_OUT_LINES, HELD_OUT_SHARE = 1000, 0.1  # split off for validation: at most so many lines, and this share
+WARMUP_SHARE, LONGEST_WARMUP = 10, 1000
+VALIDATIONS = 12  # during a run
+FEWEST_TO_SPLIT = 200  # lines
+OPTIMISATION = ("optimizer", "schedule", "learning_rate", "warmup", "batch_tokens")
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What is known of the training text before it is tokenized."""
+
+    lines: int
+    characters: int
+    unit: str = "lines"  # pairs or lines
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, the value chosen for it, and why."""
+
+    key: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.key} = {self.value}  ({self.reason})"
+
+
+def choose(recipe: Recipe, choices: Iterable[Choice]) -> tuple[Recipe, list[Choice]]:
+    """Puts choices where the recipe leaves a setting out; returns those that were taken."""
+    taken = [choice for choice in choices if left_out(recipe, choice.key)]
+    return with_values(recipe, {choice.key: choice.value for choice in taken}), taken
+
+
+def optimises_itself(recipe: Recipe) -> bool:
+    """Whether the recipe takes the optimisation into its own hands: then nothing of it is chosen."""
+    return any(not left_out(recipe, f"training.{name}") for name in OPTIMISATION)
+
+
+def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
+    """What every task chooses by the size of its data: an end, a validation part, a preset, a vocabulary."""
+    choices = []
+    training, held_out = recipe.training, recipe.data.validation
+    if training.steps is None and training.epochs is None and training.minutes is None:
+        reason = "no end is given"
+        choices.append(Choice("training.minutes", DEFAULT_MINUTES, reason))
+        choices.append(Choice("training.patience", DEFAULT_PATIENCE, f"{reason}: stop when validation stops improving"))
+    if not (held_out.source or held_out.text) and facts.lines >= FEWEST_TO_SPLIT:
+        share = round(min(HELD_OUT_SHARE, HELD_OUT_LINES / facts.lines), 4)
+        choices.append(Choice("data.split", share, "no validation text is given: this share is held out"))
+    if recipe.model.from_ is None:
+        choices += _model(recipe, facts)
+        if recipe.tokenizer.kind in ("bpe", "unigram") and not recipe.tokenizer.files:
+            size = vocabulary_size(facts.characters)
+            choices.append(Choice("tokenizer.size", size, f"{facts.characters:,} characters"))
+    return choices
+
+
+def _model(recipe: Recipe, facts: DataFacts) -> list[Choice]:
+    """A preset by the size of the data, where the recipe says nothing of the architecture."""
+    family = require_family(recipe.model.family)
+    preset = next((name for bound, name in family.by_size if facts.lines <= bound), "")
+    if not preset or recipe.model.preset is not None or recipe.model.own:
+        return []
+    names, size = family.settings.model_fields, f"{facts.lines:,} {facts.unit}"
+    choices = [Choice("model.preset", preset, size)]
+    if "norm" in names:
+        choices.append(Choice("model.norm", "pre", "trains without a long warm-up"))
+    if "dropout" in names:
+        choices.append(Choice("model.dropout", dropout(facts.lines), size))
+    return choices
+
+
+def vocabulary_size(characters: int) -> int:
+    """A piece should occur often enough to be learned: about one piece per 500 characters, in round numbers."""
+    return min(8000, max(500, characters // 500 // 500 * 500))
+
+
+def dropout(lines: int) -> float:
+    """The less text, the more regularisation."""
+    return 0.3 if lines < 10_000 else 0.2 if lines < 100_000 else 0.1
+
+
+def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> list[Choice]:
+    """A schedule that works for short and long runs alike, for a model of this width."""
+    if optimises_itself(recipe):
+        return []
+    return [
+        Choice("training.batch_tokens", batch_tokens, size),
+        Choice("training.schedule", "cosine", "decays to 0 at the end, whatever the length of the run"),
+        Choice("training.learning_rate", round(2.5e-3 * (128 / width) ** 0.5, 5), f"width {width}"),
+        Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
+        Choice("training.ema", 0.999, "averaged weights score better"),
+    ]
+
+
+def after_timing(recipe: Recipe, steps: int, seconds: float) -> list[Choice]:
+    """What follows from the number of updates and the seconds that one takes."""
+    often = min(1000, max(10, steps // VALIDATIONS))
+    reason = f"{steps:,} updates"
+    return [
+        Choice("training.warmup", min(LONGEST_WARMUP, max(1, steps // WARMUP_SHARE)), reason),
+        Choice("training.validate_every", often, reason),
+        Choice("training.save_every", often, reason),
+        Choice("training.log_every", min(50, max(1, round(5 / max(seconds, 1e-3)))), "a record every few seconds"),
+    ]

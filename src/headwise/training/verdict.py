@@ -1,0 +1,58 @@
+"""What a run's figures mean: a warning before time is spent, and one sentence at the end. Pure functions, no torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+FEWEST_UPDATES = 300  # below which a model from scratch has learned next to nothing
+LEARNED = 0.25  # nats per token by which a model must beat where it began
+
+
+def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str | None:
+    """Why a run of so many updates will not learn, and what to do; None: nothing speaks against it."""
+    if steps is None or not from_scratch:
+        return None
+    if warmup >= steps:
+        return (
+            f"this will not learn: {steps:,} updates, but a warm-up of {warmup:,}; lower training.warmup to about "
+            f"{max(1, steps // 10):,}, or train longer"
+        )
+    if steps < FEWEST_UPDATES:
+        return (
+            f"this will hardly learn: {steps:,} updates; give more time (training.minutes), a smaller model.preset "
+            "or a smaller training.batch_tokens"
+        )
+    return None
+
+
+def verdict(records: Sequence[Mapping[str, Any]]) -> str:
+    """Whether the run learned, still improves or overfits, and what to change, from the records of its log."""
+    training = [record["log_loss"] for record in records if record["event"] == "train" and _finite(record)]
+    checked = [record for record in records if record["event"] == "validation" and _finite(record)]
+    if not training:
+        return "nothing was learned: no update had a finite loss; lower training.learning_rate"
+    if training[0] - training[-1] < LEARNED and (not checked or checked[-1]["log_loss"] > training[0] - LEARNED):
+        return (
+            f"it did not learn: the loss went from {training[0]:.2f} to {training[-1]:.2f}; train longer, or try "
+            "another training.learning_rate"
+        )
+    if len(checked) < 3:
+        return f"it learned: the loss fell from {training[0]:.2f} to {training[-1]:.2f}"
+    losses = [record["log_loss"] for record in checked]
+    best = min(range(len(losses)), key=losses.__getitem__)
+    if losses[-1] > 1.03 * losses[best] and best < len(losses) - 2:
+        return (
+            f"it learned, then overfitted: validation loss was best at update {checked[best]['step']:,} "
+            f"({losses[best]:.2f}) and ended at {losses[-1]:.2f}; raise model.dropout, add text, or train less"
+        )
+    if losses[-2] - losses[-1] > 0.01 * losses[-2]:
+        change = f"{losses[-2]:.2f} → {losses[-1]:.2f}"
+        return f"it learned and was still improving (validation loss {change}): more time would help"
+    return f"it learned, and validation loss levelled off at {losses[best]:.2f}"
+
+
+def _finite(record: Mapping[str, Any]) -> bool:
+    value = record.get("log_loss")
+    return isinstance(value, float) and math.isfinite(value)

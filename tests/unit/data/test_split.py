@@ -1,0 +1,27 @@
+"""Text that is split off for validation: always the same lines, and no sentence on both sides."""
+
+from __future__ import annotations
+
+from headwise.data.split import PASSAGE, part_of_lines, part_of_pairs
+
+SENTENCES = [f"sentence number {number}" for number in range(5000)]
+
+
+def test_the_split_has_about_the_share_that_was_asked_for_and_never_changes() -> None:
+    parts = part_of_pairs(SENTENCES, 0.1)
+    assert 400 < parts.count("validation") < 600
+    assert parts == part_of_pairs(SENTENCES, 0.1)
+    assert part_of_pairs(SENTENCES, 0.0).count("validation") == 0
+
+
+def test_sentences_that_differ_by_case_and_spaces_only_are_on_one_side() -> None:
+    for sentence in SENTENCES[:200]:
+        assert len(set(part_of_pairs([sentence, sentence.upper(), f"  {sentence} "], 0.5))) == 1
+
+
+def test_running_text_is_held_out_in_passages() -> None:
+    parts = part_of_lines(0, 100 * PASSAGE, 0.2)
+    passages = [set(parts[start : start + PASSAGE]) for start in range(0, len(parts), PASSAGE)]
+    assert all(len(passage) == 1 for passage in passages)
+    assert 5 < sum(passage == {"validation"} for passage in passages) < 40
+    assert part_of_lines(150, 30, 0.2) == parts[150:180]

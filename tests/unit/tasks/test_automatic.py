@@ -1,0 +1,75 @@
+"""What a recipe leaves out is chosen sensibly; what it says is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwise.config.recipe import build_recipe, left_out
+from headwise.tasks import find_task
+from headwise.tasks.automatic import DataFacts, after_timing, choose, vocabulary_size
+
+
+def chosen(facts: DataFacts, **sections: Any) -> dict[str, Any]:
+    recipe = build_recipe({"data": {"source": "a", "target": "b"}, **sections})
+    completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
+    assert not any(left_out(completed, choice.key) for choice in taken)
+    assert all(choice.reason for choice in taken)
+    return {choice.key: choice.value for choice in taken}
+
+
+def pairs(count: int) -> DataFacts:
+    return DataFacts(count, 60 * count, "pairs")
+
+
+@pytest.mark.parametrize(
+    ("count", "preset", "dropout", "vocabulary"),
+    [(1_000, "tiny", 0.3, 500), (29_000, "tiny", 0.2, 3000), (200_000, "small", 0.1, 8000), (10**7, "base", 0.1, 8000)],
+)
+def test_a_corpus_of_any_size_gets_a_model_that_fits_it(
+    count: int, preset: str, dropout: float, vocabulary: int
+) -> None:
+    found = chosen(pairs(count))
+    assert (found["model.preset"], found["model.dropout"], found["tokenizer.size"]) == (preset, dropout, vocabulary)
+    assert found["training.minutes"] == 30
+    assert found["training.patience"] > 0
+    assert 0 < found["data.split"] <= 0.1
+    assert found["data.split"] * count <= 1001
+
+
+def test_a_language_model_is_not_smoothed_and_gets_its_own_optimizer() -> None:
+    text = {"data": {"text": "book.txt"}, "model": {"family": "lm"}}
+    recipe = build_recipe(text)
+    completed, _ = choose(recipe, find_task("generate").automatic(recipe, DataFacts(40_000, 5_000_000)))
+    assert completed.training.label_smoothing == 0.0
+    assert (completed.training.optimizer, completed.model.preset, completed.tokenizer.size) == (
+        "adamw",
+        "lm-small",
+        8000,
+    )
+
+
+def test_what_the_recipe_says_is_kept_and_a_schedule_of_its_own_is_not_mixed_with_ours() -> None:
+    validation = {"source": "c", "target": "d"}
+    found = chosen(
+        pairs(29_000),
+        data={"source": "a", "target": "b", "validation": validation},
+        model={"preset": "small"},
+        tokenizer={"size": 1234},
+        training={"steps": 10, "schedule": "noam"},
+    )
+    assert found == {}
+
+
+def test_warm_up_and_validations_follow_from_the_number_of_updates() -> None:
+    recipe = build_recipe({})
+    for steps in (1, 27, 900, 30_000):
+        found = {choice.key: choice.value for choice in after_timing(recipe, steps, 0.2)}
+        assert 1 <= found["training.warmup"] <= max(1, steps // 10)
+        assert found["training.warmup"] <= 1000
+        assert found["training.log_every"] * 0.2 <= 10
+
+
+def test_vocabularies_are_round_and_bounded() -> None:
+    assert [vocabulary_size(count) for count in (10, 400_000, 1_772_238, 10**9)] == [500, 500, 3500, 8000]
