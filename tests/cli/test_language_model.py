@@ -102,4 +102,4 @@ def test_label_smoothing_and_wrong_cutoffs_are_refused_before_any_work(trained: 
     assert "set training.label_smoothing = 0" in smoothed.err
     falling = run("train", recipe, "--output", output, "--set", "model.cutoffs=[9, 4]")
     assert falling.code == 2
-    assert "cutoffs must rise" in falling.err
+    assert "cutoffs must be increasing" in falling.err

@@ -171,7 +171,7 @@ def test_more_tokens_than_the_export_has_positions_for_are_refused(with_float32:
     fits, too_long = [5] * (engine.longest - 1), [5] * engine.longest
     assert len(engine.score([fits], [fits])[0]) == engine.longest
     for sources, targets in (([too_long], [fits]), ([fits], [too_long])):
-        with pytest.raises(DataError, match=f"more than {engine.longest} tokens is too long; split it"):
+        with pytest.raises(DataError, match=f"longer than the model's limit of {engine.longest} tokens; split it"):
             engine.score(sources, targets)
     with pytest.raises(DataError, match="too long"):
         engine.search([fits, too_long], with_float32.options(beam=1))

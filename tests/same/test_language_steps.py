@@ -85,5 +85,5 @@ def test_more_memory_than_there_may_be_is_refused_before_it_is_taken(
     language_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(generator, "_MOST_BYTES", 100_000)
-    with pytest.raises(UsageError, match="ask for fewer samples"):
+    with pytest.raises(UsageError, match="reduce samples or max_tokens"):
         load(language_model).generate("the", samples=100, max_tokens=40)  # type: ignore[union-attr]

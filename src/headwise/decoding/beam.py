@@ -1,17 +1,17 @@
-"""Beam search: at each step the `beam` best continuations of a sentence's hypotheses live on.
+"""Beam search: at each step the `beam` best continuations of a sentence's hypotheses survive.
 
-    beams ← one empty hypothesis per sentence (several would be equal, and stay so)
+    beams ← one empty hypothesis per sentence (several would be identical)
     until every sentence is done:
         expand    logits of every hypothesis' next token, by one cached step
         score     log-probability of a hypothesis so far + of its next token
         select    the 2 · beam best (hypothesis, token) pairs of each sentence
-        finish    of the first `beam`, those that end the sentence are kept aside; the best `beam` others continue
+        finish    those of the first `beam` that end the sentence are set aside; the best `beam` others continue
         reorder   rows of the model's state, tokens and scores follow their hypotheses
 
 A sentence is done when `beam` hypotheses have ended. With a beam of 1 this is greedy search; with a beam as wide as the
 number of possible outputs it is exhaustive search.
 
-Tensors hold what is as wide as the vocabulary; the few candidates of a sentence are arrays.
+Whatever is as wide as the vocabulary is a torch tensor; the few candidates of a sentence are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _DEAD = -np.inf
 
 @dataclass(frozen=True)
 class Beams:
-    """The running hypotheses of the sentences that are not done: `beam` rows for each, but at first only one."""
+    """The running hypotheses of the unfinished sentences: `beam` rows per sentence, but only one at the start."""
 
     beam: int
-    sentences: Array  # (B,) places in the batch
-    scores: Array  # (B, width) sums of log-probabilities; -inf is an empty place
-    tokens: Array  # (B · width, length) so far
-    log_probs: Array  # (B · width, length) of these tokens
+    sentences: Array  # (B,) indices in the batch
+    scores: Array  # (B, width) sums of log-probabilities; -inf marks an empty slot
+    tokens: Array  # (B · width, length) tokens so far
+    log_probs: Array  # (B · width, length) their log-probabilities
 
     @classmethod
     def start(cls, count: int, beam: int) -> Beams:
@@ -70,12 +70,12 @@ class Beams:
 
 
 class Candidates(NamedTuple):
-    """Ways to continue each sentence, best first: (B, 2 · beam) each."""
+    """Continuations of each sentence, best first: (B, 2 · beam) each."""
 
-    sums: Array  # of log-probabilities, with the token's; -inf is none
-    rows: Array  # which of the sentence's hypotheses continues
+    sums: Array  # log-probability of the hypothesis including the new token; -inf marks an empty slot
+    rows: Array  # which of the sentence's hypotheses is continued
     tokens: Array
-    log_probs: Array  # of the tokens
+    log_probs: Array  # of the new tokens
 
 
 class Ended(NamedTuple):
@@ -92,7 +92,7 @@ Select = Callable[[Tensor, Beams, TokenFilters], Candidates]
 
 
 def restrict(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Tensor:
-    """The log-probabilities with -inf, in place, for tokens that may not come next."""
+    """Sets the log-probabilities of tokens that may not come next to -inf, in place."""
     sentences = history = None
     if filters.uses_sentences:
         sentences = torch.from_numpy(beams.row_sentences()).to(log_probs.device)
@@ -102,19 +102,19 @@ def restrict(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Tensor:
 
 
 def select(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates:
-    """The 2 · beam best continuations: `beam` are left even if every hypothesis may end."""
+    """Selects the 2 · beam best continuations, so that `beam` remain even if every hypothesis ends."""
     so_far = torch.from_numpy(beams.scores).to(log_probs.device, log_probs.dtype)
     pairs = top_pairs(restrict(log_probs, beams, filters), so_far, 2 * beams.beam)
     found = Candidates(*(part.cpu().numpy() for part in pairs))
     missing = 2 * beams.beam - found.sums.shape[1]
     if not missing:
         return found
-    none = ((0, 0), (0, missing))  # a vocabulary may have fewer continuations than the beam has places
-    return Candidates(np.pad(found.sums, none, constant_values=_DEAD), *(np.pad(part, none) for part in found[1:]))
+    empty = ((0, 0), (0, missing))  # a small vocabulary may have fewer continuations than the beam has slots
+    return Candidates(np.pad(found.sums, empty, constant_values=_DEAD), *(np.pad(part, empty) for part in found[1:]))
 
 
 def finish(candidates: Candidates, beams: Beams, limits: Array) -> tuple[list[Ended], Candidates]:
-    """What ends here, and the candidates that continue, (B, beam) each; none do where the limit is reached."""
+    """Separates the hypotheses that end from the candidates that continue, (B, beam) each; none do at the limit."""
     alive = candidates.sums > _DEAD
     ends = alive & (candidates.tokens == EOS)
     last = beams.length + 1 >= limits[beams.sentences]  # (B,)
@@ -123,7 +123,7 @@ def finish(candidates: Candidates, beams: Beams, limits: Array) -> tuple[list[En
         _ended(candidates, beams, place, slot)
         for place, slot in np.argwhere(first & (ends | (alive & last[:, None]))).tolist()
     ]
-    # The first `beam` that do not end, in their order: a stable sort puts them before those that do.
+    # Takes the first `beam` that do not end, in order: a stable sort puts them before those that do.
     order = np.argsort(ends | ~alive, axis=1, kind="stable")[:, : beams.beam]
     going = Candidates(*(np.take_along_axis(part, order, axis=1) for part in candidates))
     dead = np.take_along_axis(ends | ~alive, order, axis=1) | last[:, None]
@@ -141,16 +141,16 @@ def _ended(candidates: Candidates, beams: Beams, place: int, slot: int) -> Ended
 
 
 def grow(beams: Beams, going: Candidates, places: Array) -> tuple[Beams, Array]:
-    """The next beams, of the sentences at `places`, and from which row each of theirs comes: (B · beam,)."""
+    """Builds the next beams of the sentences at `places`; also returns the parent of each row: (B · beam,)."""
     sums, rows, tokens, log_probs = (part[places] for part in going)
     parents = (rows + np.arange(0, len(beams.tokens), beams.width)[places, None]).ravel()
-    said = np.concatenate((beams.tokens[parents], tokens.reshape(-1, 1)), axis=1)
-    of_said = np.concatenate((beams.log_probs[parents], log_probs.reshape(-1, 1)), axis=1)
-    return Beams(beams.beam, beams.sentences[places], sums, said, of_said), parents
+    all_tokens = np.concatenate((beams.tokens[parents], tokens.reshape(-1, 1)), axis=1)
+    all_log_probs = np.concatenate((beams.log_probs[parents], log_probs.reshape(-1, 1)), axis=1)
+    return Beams(beams.beam, beams.sentences[places], sums, all_tokens, all_log_probs), parents
 
 
 def stop_loops(beams: Beams, guarded: Array) -> tuple[list[Ended], Beams]:
-    """Hypotheses that are caught in a cycle end; their places are empty afterwards."""
+    """Ends hypotheses that are caught in a loop, which leaves their slots empty."""
     ended, scores = [], beams.scores.copy()
     for place, slot in np.argwhere((scores > _DEAD) & guarded[beams.sentences][:, None]).tolist():
         row = place * beams.width + slot
@@ -166,7 +166,7 @@ def stop_loops(beams: Beams, guarded: Array) -> tuple[list[Ended], Beams]:
 def beam_search(
     stepper: Stepper, sources: Sources, options: SearchOptions, beam: int | None = None, choose: Select = select
 ) -> list[list[Hypothesis]]:
-    """The `n_best` best hypotheses of each sentence that `choose` leads to."""
+    """Searches for the `n_best` best hypotheses of each sentence; `choose` selects the candidates at each step."""
     beam, device = options.beam if beam is None else beam, sources.ids.device
     limits, guarded = sources.limits.cpu().numpy(), sources.guarded.cpu().numpy()
     state, filters = stepper.start(sources.inputs, beam), TokenFilters.of(sources, options)

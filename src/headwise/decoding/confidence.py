@@ -1,10 +1,10 @@
-"""A number in [0, 1] that says how good a translation probably is.
+"""Confidence: a number in [0, 1] that estimates how good a translation is.
 
-What a model offers is the mean log-probability of its tokens. Its exponential, the geometric mean of the token
-probabilities, is in [0, 1] but means little by itself: models are too sure or too modest. So it is calibrated on
-held-out sentences with references: `fit_calibration` learns which quality (say sentence chrF / 100) sentences of a
-given mean log-probability had. A confidence of 0.6 then means: such sentences scored 60 on average. Where a model has
-no calibration, the geometric mean itself is given.
+It is computed from the mean log-probability of the tokens. The exponential of that mean, the geometric mean of the
+token probabilities, is in [0, 1] but means little by itself: models are over- or underconfident. So it is calibrated on
+held-out sentences with references: `fit_calibration` learns the quality (sentence chrF / 100, say) that sentences of a
+given mean log-probability had. A confidence of 0.6 then means that such sentences scored 60 on average. Without a
+calibration, the geometric mean itself is returned.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KNOTS = 20
 
 
 def confidence(mean_log_prob: float, calibration: Mapping[str, Any] | None = None) -> float:
-    """Expected quality by the calibration, else the geometric mean of the token probabilities; of nan, nan."""
+    """Estimates the quality by the calibration, or else the geometric mean of the token probabilities; NaN for NaN."""
     if math.isnan(mean_log_prob):
         return math.nan
     if not calibration:
@@ -40,13 +40,13 @@ def confidence(mean_log_prob: float, calibration: Mapping[str, Any] | None = Non
 def fit_calibration(
     mean_log_probs: Sequence[float], qualities: Sequence[float], measure: str = "chrF / 100"
 ) -> dict[str, Any]:
-    """The non-decreasing line through held-out sentences (isotonic regression), as a few knots for a model's card.
+    """Fits a non-decreasing curve to held-out sentences (isotonic regression), as a few knots for a model's card.
 
-    `qualities` are in [0, 1]. The knots are means of equally many sentences, so that one odd sentence moves little.
+    `qualities` are in [0, 1]. Each knot is the mean of equally many sentences, so that an outlier has little effect.
     """
     if len(mean_log_probs) != len(qualities) or not mean_log_probs:
         raise UsageError(
-            f"a calibration needs a quality for each sentence, not {len(qualities)} for {len(mean_log_probs)}"
+            f"a calibration needs one quality per sentence, not {len(qualities)} for {len(mean_log_probs)} sentences"
         )
     order = np.argsort(np.asarray(mean_log_probs), kind="stable")
     x, y = np.asarray(mean_log_probs, dtype=float)[order], np.asarray(qualities, dtype=float)[order]
@@ -61,16 +61,16 @@ def fit_calibration(
 
 
 def calibration_error(confidences: Sequence[float], qualities: Sequence[float], bins: int = 10) -> float:
-    """Mean distance between confidence and quality over bins of equally many sentences, least confident first."""
+    """Computes the mean distance between confidence and quality over bins of equally many sentences."""
     order = np.argsort(np.asarray(confidences), kind="stable")
-    given, had = np.asarray(confidences, dtype=float)[order], np.asarray(qualities, dtype=float)[order]
-    groups = np.array_split(np.arange(len(given)), min(bins, len(given)))
-    return float(sum(len(g) * abs(given[g].mean() - had[g].mean()) for g in groups) / len(given))
+    expected, actual = np.asarray(confidences, dtype=float)[order], np.asarray(qualities, dtype=float)[order]
+    groups = np.array_split(np.arange(len(expected)), min(bins, len(expected)))
+    return float(sum(len(g) * abs(expected[g].mean() - actual[g].mean()) for g in groups) / len(expected))
 
 
 def _pool(heights: list[float], weights: list[int]) -> list[float]:
-    """Pool adjacent violators: the non-decreasing sequence nearest in (weighted) least squares."""
-    blocks: list[tuple[float, int, int]] = []  # (height, weight, how many)
+    """Pools adjacent violators: returns the nearest non-decreasing sequence in weighted least squares."""
+    blocks: list[tuple[float, int, int]] = []  # (height, weight, number of pooled values)
     for height, weight in zip(heights, weights, strict=True):
         block = (height, weight, 1)
         while blocks and blocks[-1][0] > block[0]:

@@ -1,7 +1,7 @@
-"""The fast engine for CPUs: CTranslate2 on an exported model. It does plain search; it imports no torch.
+"""The fast engine for CPUs: CTranslate2 on an exported model. It does plain search only and does not import torch.
 
 Its beam search and the one in `beam.py` keep the same hypotheses, but CTranslate2 ranks them by sum / length ** α, the
-paper by sum / ((5 + length) / 6) ** α. So it is asked for the whole beam, which is ranked here.
+paper by sum / ((5 + length) / 6) ** α. So this engine requests the whole beam and ranks it here.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
-# Larger batches do not make products with the weights faster, and no longer fit the cache.
+# Larger batches do not make the matrix products faster, and no longer fit the cache.
 _MOST_SENTENCES = 32
 _MOST_ROWS = {"int8": 48, "float32": 80}  # hypotheses, by precision
 
-Attention = list[list[float]]  # a row per target token, a column per source token
+Attention = list[list[float]]  # one row per target token, one column per source token
 
 
 class CTranslate2Engine:
-    """An `Engine`. For scores of tokens the output is read again; without any, greedy search leaves out the softmax."""
+    """An `Engine`. Token scores take a second pass over the output; without scores, greedy search skips the softmax."""
 
     name = "ctranslate2"
 
@@ -43,7 +43,7 @@ class CTranslate2Engine:
         self._source, self._target = tokenizers.source.vocabulary, tokenizers.target.vocabulary
         self._id_of = {piece: number for number, piece in enumerate(self._target)}.__getitem__
         export = read_json(directory / "export.json")
-        self.longest = int(export["positions"])  # most tokens that there are positions for
+        self.longest = int(export["positions"])  # the number of positions, in tokens
         self._most_rows = _MOST_ROWS[export["precision"]]
         self._workers = Workers(ctranslate2.Translator, directory, workers)
         self._translator = self._workers.engine
@@ -53,7 +53,7 @@ class CTranslate2Engine:
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
         if beyond := beyond_ctranslate2(options, requests):
-            raise UsageError(f"the ctranslate2 engine does not do {beyond}; use the torch engine")
+            raise UsageError(f"the ctranslate2 engine does not support {beyond}; use the torch engine")
         self._check_lengths(sources)
         limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         found = [self._end_loops(source, hypotheses, options) for source, hypotheses in
@@ -68,7 +68,7 @@ class CTranslate2Engine:
         return [tuple(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
-        """Cross-attention while given targets are read: the heads' mean, in the layer that the export names."""
+        """Computes cross-attention for given targets: the mean over heads, in the layer that the export specifies."""
         self._check_lengths(itertools.chain(sources, targets))
         results = self._translator.translate_batch(
             self._pieces(sources),
@@ -87,39 +87,39 @@ class CTranslate2Engine:
     def _search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, limits: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """The whole beam of each sentence, best first, none longer than its own limit."""
+        """Returns the whole beam of each sentence, best first, none longer than its own limit."""
         arguments = _arguments(options, self.scores != "none")
-        asked: list[tuple[int, Any]] = []
+        pending: list[tuple[int, Any]] = []
         for places in self._batches(sources, options):
-            # A batch has one limit. Sentences of similar length have similar limits.
+            # CTranslate2 takes one limit per batch. Sentences of similar length have similar limits.
             limit = max(limits[place] for place in places)
             batch = self._pieces(sources[place] for place in places)
             results = self._translator.translate_batch(
                 batch, max_decoding_length=limit, suppress_sequences=self._never, **arguments
             )
-            asked += zip(places, results, strict=True)
+            pending += zip(places, results, strict=True)
         found: list[list[Hypothesis]] = [[]] * len(sources)
-        for place, result in asked:  # the longest sentences first: the others are still being translated
+        for place, result in pending:  # longest sentences first, while the others are still being translated
             found[place] = self._ranked(result.result(), options)
-            if _length(found[place][0]) > limits[place]:  # what a sentence becomes must not depend on its neighbours
+            if _length(found[place][0]) > limits[place]:  # a translation must not depend on the other sentences
                 (found[place],) = self._search([sources[place]], options, [limits[place]])
         return found
 
     def _batches(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> Iterator[list[int]]:
-        """Places of sentences, longest first."""
+        """Yields batches of indices of sentences, longest first."""
         most = min(options.batch_sentences, _MOST_SENTENCES, max(1, self._most_rows // options.beam))
         order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
         size = self._workers.share(len(order), most)
         return (order[start : start + size] for start in range(0, len(order), size))
 
     def _ranked(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
-        """Hypotheses of a beam by the paper's score."""
+        """Ranks the hypotheses of a beam by the paper's score."""
         scores = result.scores or [math.nan]
         found = []
         for pieces, score in zip(result.hypotheses, scores, strict=True):
             tokens = tuple(map(self._id_of, pieces))
             factor = _factor(len(pieces), options.beam, options.length_penalty)
-            # No token at all is the answer to an empty source, which CTranslate2 does not even read.
+            # CTranslate2 returns no tokens at all for an empty source.
             ended = not tokens or tokens[-1] == EOS
             found.append(Hypothesis(tokens[:-1] if ended else tokens, score * factor, (), "eos" if ended else "length"))
         return found if len(found) == 1 else sorted(found, key=lambda hypothesis: -hypothesis.score)
@@ -127,7 +127,7 @@ class CTranslate2Engine:
     def _end_loops(
         self, source: Sequence[int], hypotheses: list[Hypothesis], options: SearchOptions
     ) -> list[Hypothesis]:
-        """The loop guard of `loops.py`, applied to finished outputs as if they had been stopped on the way."""
+        """Applies the loop guard of `loops.py` to finished outputs, as if they had been stopped during the search."""
         if not any(may_loop(hypothesis.tokens) for hypothesis in hypotheses[: options.n_best]) or has_loop(source):
             return hypotheses
         kept = [hypothesis.tokens[: _before_loop(hypothesis.tokens)] for hypothesis in hypotheses]
@@ -143,7 +143,7 @@ class CTranslate2Engine:
     def _with_token_scores(
         self, sources: Sequence[Sequence[int]], found: list[list[Hypothesis]], options: SearchOptions
     ) -> list[list[Hypothesis]]:
-        """The model's own log-probabilities: those of the search are renormalised over the tokens that may come."""
+        """Adds the model's own log-probabilities: those of the search are renormalised over the allowed tokens."""
         flat = [(source, one) for source, hypotheses in zip(sources, found, strict=True) for one in hypotheses]
         scores = iter(self.score([source for source, _ in flat], [one.tokens for _, one in flat]))
         alpha = options.length_penalty
@@ -159,20 +159,20 @@ class CTranslate2Engine:
         return [[*map(self._source.__getitem__, source), self._source[EOS]] for source in sources]
 
     def _check_lengths(self, texts: Iterable[Sequence[int]]) -> None:
-        """An end or begin of sentence is added to each."""
+        """Refuses texts that do not fit, together with the end or begin of sentence that is added to each."""
         if max(map(len, texts), default=0) >= self.longest:
-            raise DataError(f"a sentence of more than {self.longest} tokens is too long; split it")
+            raise DataError(f"a sentence is longer than the model's limit of {self.longest} tokens; split it")
 
 
 @lru_cache(maxsize=4096)
 def _factor(length: int, beam: int, alpha: float) -> float:
-    """From CTranslate2's score to the paper's."""
+    """Returns the factor from CTranslate2's score to the paper's."""
     return float(length ** _penalty(beam, alpha) / length_penalty(length, alpha))
 
 
 @lru_cache(maxsize=64)
 def _arguments(options: SearchOptions, scored: bool) -> dict[str, Any]:
-    """What CTranslate2 is asked for."""
+    """Returns the arguments of `translate_batch`."""
     return {
         "beam_size": options.beam,
         "num_hypotheses": options.beam,
@@ -186,17 +186,17 @@ def _arguments(options: SearchOptions, scored: bool) -> dict[str, Any]:
 
 
 def _penalty(beam: int, alpha: float) -> float:
-    """CTranslate2's α: its penalty then grows with the length as the paper's does, at some 15 tokens.
+    """Returns CTranslate2's α for the paper's: both penalties then grow alike with the length, at about 15 tokens.
 
-    Never 0 with a beam, since CTranslate2 would then stop by another rule.
+    Never 0 with a beam, because CTranslate2 would then use another stopping rule.
     """
     return max(0.75 * alpha, 1e-6) if beam > 1 else 0.0
 
 
 def _before_loop(tokens: tuple[int, ...]) -> int:
-    """How many tokens stay; all of them where there is no loop."""
-    looks = [length for length in range(LEAST_TOKENS, len(tokens) + 1) if due(length)]
-    return next((kept for length in looks if (kept := kept_length(tokens[:length])) < length), len(tokens))
+    """Returns how many tokens are kept; all of them if there is no loop."""
+    checked = [length for length in range(LEAST_TOKENS, len(tokens) + 1) if due(length)]
+    return next((kept for length in checked if (kept := kept_length(tokens[:length])) < length), len(tokens))
 
 
 def _length(hypothesis: Hypothesis) -> int:

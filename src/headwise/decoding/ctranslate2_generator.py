@@ -1,4 +1,4 @@
-"""Greedy generation by CTranslate2 on an exported language model. It imports no torch."""
+"""Greedy generation with CTranslate2 on an exported language model. Does not import torch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from headwise.decoding.generation import Generation, Writer, Writing, prompt_ids
 from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, PAD, UNK, Tokenizer
 
-_AT_ONCE = 128  # tokens written before somebody looks for a stop string
+_AT_ONCE = 128  # tokens generated between two checks for stop strings
 _MOST_ROWS = 64  # texts per worker at once
-POSITIONS = 2048  # tokens of a model without a limit of its own: as long as an export's table of positions
+POSITIONS = 2048  # context of a model without a limit of its own: the length of an export's position table
 
 
 class CTranslate2Generator(Writer):
-    """A `Writer` at temperature 0: CTranslate2's own sampling cannot be seeded by text.
+    """A `Writer` for temperature 0 only: CTranslate2's own sampling cannot be seeded per text.
 
-    `token_scores` also gives the log-probability of each token, for which the text is read again.
+    `token_scores` adds the log-probability of each token, which takes a second pass over the text.
     """
 
     def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path, *, token_scores: bool = True) -> None:
@@ -44,7 +44,7 @@ class CTranslate2Generator(Writer):
         stop: str | Sequence[str] = (),
         **sampling: Any,
     ) -> Iterator[list[Writing]]:
-        """The text after each stretch of tokens."""
+        """Yields the text after each stretch of at most 128 tokens."""
         return self._write(self._rows([prompt], samples, max_tokens, stop, sampling))
 
     def generate_each(
@@ -67,7 +67,7 @@ class CTranslate2Generator(Writer):
         asked = read_sampling(sampling)
         if asked.temperature != 0 or asked.repetition_penalty != 1.0 or samples != 1:
             raise UsageError(
-                "the ctranslate2 engine writes the one likeliest text: set temperature 0, or use the torch engine"
+                "the ctranslate2 engine generates one text, greedily: set temperature 0, or use the torch engine"
             )
         if max_tokens < 1:
             raise UsageError(f"max_tokens must be at least 1, not {max_tokens}")
@@ -76,19 +76,19 @@ class CTranslate2Generator(Writer):
 
     def _write(self, rows: Sequence[_Row]) -> Iterator[list[Writing]]:
         while going := [row for row in rows if not row.writing.done]:
-            alike = defaultdict(list)  # CTranslate2 reads prompts of one length as it reads each of them alone
+            by_length = defaultdict(list)  # without padding, CTranslate2 computes the same as for each prompt alone
             for row in going:
-                alike[row.room(), len(row.seen)].append(row)
-            written = [(group, self._begin(group, room)) for (room, _), group in alike.items()]
-            for group, results in written:
+                by_length[row.room(), len(row.seen)].append(row)
+            begun = [(group, self._begin(group, room)) for (room, _), group in by_length.items()]
+            for group, results in begun:
                 tokens = [list(result.result().sequences_ids[0]) for result in results]
                 scores = self._score(group, tokens) if self.token_scores else repeat(())
-                for row, said, log_probs in zip(group, tokens, scores, strict=False):
-                    row.add(said, log_probs)
+                for row, new, log_probs in zip(group, tokens, scores, strict=False):
+                    row.add(new, log_probs)
             yield [row.writing for row in rows]
 
     def _begin(self, rows: Sequence[_Row], count: int) -> Any:
-        """The likeliest tokens, `count` per row. Padding stands in for an end: the end of sentence is a line break."""
+        """Starts generating `count` tokens per row. Padding is the end token; the end of sentence is a line break."""
         return self._generator.generate_batch(
             [self._spelled(row.seen) for row in rows],
             max_batch_size=self._workers.share(len(rows), _MOST_ROWS),
@@ -102,8 +102,8 @@ class CTranslate2Generator(Writer):
         )
 
     def _score(self, rows: Sequence[_Row], tokens: list[list[int]]) -> Iterator[Sequence[float]]:
-        """log p of each token: those of the search leave the forbidden tokens out, which the model does not."""
-        texts = [self._spelled([*row.seen, *said]) for row, said in zip(rows, tokens, strict=True)]
+        """Computes log p of each token; the scores of the search do not count because they exclude forbidden tokens."""
+        texts = [self._spelled([*row.seen, *new]) for row, new in zip(rows, tokens, strict=True)]
         results = self._generator.score_batch(texts, max_batch_size=self._workers.share(len(rows), _MOST_ROWS))
         return (result.log_probs[len(row.seen) - 1 :] for row, result in zip(rows, results, strict=True))
 
@@ -112,15 +112,15 @@ class CTranslate2Generator(Writer):
 
 
 class _Row:
-    """One text: its prompt, what has been written, and what the model reads before it writes on."""
+    """One text: its prompt, what has been generated, and what the model reads before it continues."""
 
     def __init__(self, prompt: list[int], writing: Writing, context: int) -> None:
         self.prompt, self.writing, self.context = prompt, writing, context
         self.seen = prompt[-context:]
 
     def room(self) -> int:
-        """Tokens that can be written at once."""
-        if len(self.seen) > self.context:  # as the torch engine: the last token is said, then the newer half is read
+        """Returns the number of tokens that can be generated in one call."""
+        if len(self.seen) > self.context:  # as in the torch engine: a full context is cut to its newer half
             self.seen = [*self.prompt, *self.writing.ids][-max(1, self.context // 2) :]
         return min(_AT_ONCE, self.writing.max_tokens - len(self.writing.ids), self.context + 1 - len(self.seen))
 

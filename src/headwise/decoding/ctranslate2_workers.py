@@ -1,4 +1,4 @@
-"""CTranslate2 on an exported model: one worker with one thread for each core."""
+"""Opens CTranslate2 on an exported model: one single-threaded worker per core."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from headwise.errors import ModelError
 
 
 class Workers:
-    """Texts of one call are spread over the workers; a single text uses one of them.
+    """Spreads the texts of a call over the workers; a single text uses one of them.
 
-    With int8, several threads inside of one worker are several times slower than one.
+    With int8, a worker with several threads is several times slower than one with a single thread.
     """
 
     def __init__(self, kind: Callable[..., Any], directory: Path, cores: int = 0) -> None:
         """`kind` is ctranslate2.Translator or Generator."""
         self.cores = cores or decoding_cores()
         try:
-            # No bound on queued batches: whoever asks would wait for the queue and could not read what is done.
+            # The queue is unbounded: otherwise the caller would block on it and could not collect finished results.
             self.engine = kind(
                 str(directory), device="cpu", inter_threads=self.cores, intra_threads=1, max_queued_batches=-1
             )
         except (RuntimeError, ValueError) as error:
-            raise ModelError(f"{directory} is not a model that ctranslate2 can read: {error}") from error
+            raise ModelError(f"ctranslate2 cannot read {directory}: {error}") from error
 
     def share(self, texts: int, most: int) -> int:
-        """Texts per batch, at most `most`: every worker has equally many batches, so that none waits for another."""
+        """Returns the texts per batch, at most `most`, such that every worker gets equally many batches."""
         batches = -(-texts // most)
         batches += -batches % self.cores
         return -(-texts // max(1, batches)) or 1

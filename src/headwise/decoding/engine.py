@@ -1,4 +1,4 @@
-"""Engines take token ids and return hypotheses; and what of a search each engine can do. Needs no torch."""
+"""The interface of engines, from token ids to hypotheses, and the choice between them. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from headwise.decoding.options import Request, SearchOptions
 
 
 class Engine(Protocol):
-    """Sentences are token ids without begin and end of sentence; answers come in the order of the sentences."""
+    """Decodes sentences, given as token ids without begin and end of sentence; returns results in the same order."""
 
     name: str
-    scores: Scores  # what it returns besides the text
+    scores: Scores  # which scores it returns
 
     def search(
         self, sources: Sequence[Sequence[int]], options: SearchOptions, requests: Sequence[Request] | None = None
     ) -> list[list[Hypothesis]]:
-        """At most `options.n_best` hypotheses per sentence, best first. `requests`: one per sentence, or None."""
+        """Finds at most `options.n_best` hypotheses per sentence, best first. `requests`: one per sentence, or None."""
         ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-        """Log-probabilities of given targets: of each token, then of the end of sentence."""
+        """Computes the log-probabilities of given targets: of each token, then of the end of sentence."""
         ...
 
 
 def beyond_ctranslate2(options: SearchOptions, requests: Sequence[Request] | None = None) -> str | None:
-    """What is asked for that the ctranslate2 engine cannot do, in words; None: it can do all of it."""
+    """Names the first requested feature that the ctranslate2 engine does not support; None if it supports them all."""
     asked = {
         "sampling": options.sample is not None,
         "a minimum length": options.min_length > 1,
@@ -41,7 +41,7 @@ def beyond_ctranslate2(options: SearchOptions, requests: Sequence[Request] | Non
 
 
 class AutoEngine:
-    """The ctranslate2 engine for all that it can do, and the torch engine, opened when first needed, for the rest."""
+    """Uses the ctranslate2 engine for all that it supports, and the torch engine, opened on first use, for the rest."""
 
     def __init__(self, fast: Engine, open_torch: Callable[[], Engine]) -> None:
         self.fast, self.name, self.scores = fast, fast.name, fast.scores

@@ -1,9 +1,8 @@
-"""A decoding step with little around the arithmetic: no module calls, no axis for time, one cache for all layers.
+"""A decoding step with little overhead: no module calls, no time axis, one cache for all layers.
 
-A step of a small model is mostly overhead, and this has about a third of it. It computes what the network's own
-`advance` computes (tests/same/test_decoding_steps.py), with copies of the weights as they were when it was made. A
-network without `decoder_parts`, or with another kind of attention, decodes by its own `advance`: slower, never
-impossible.
+A decoding step of a small model is mostly overhead, of which this has about a third. It computes what the network's own
+`advance` computes (tests/same/test_decoding_steps.py), from copies of the weights made at construction. A network
+without `decoder_parts`, or with another kind of attention, decodes with its own, slower `advance`.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from headwise.nn import Embedding, FeedForward, MultiHeadAttention
 from headwise.nn.embedding import with_absent
 
 _FIRST_CAPACITY = 32  # tokens
-# Up to so many tokens attention is fastest as a product and a sum over vectors that lie side by side; a matmul has
-# little to share with one query per row.
+# Up to this many tokens, attention is faster as an elementwise product and a sum than as a matmul, which gains little
+# with a single query per row.
 _SHORT_PAST = 20
 
 Part = Callable[[Tensor], Tensor]  # (rows, D) -> (rows, D)
 
 
 def fast_stepper(network: Any) -> Stepper:
-    """The fast step of a network, or the network itself where it has none."""
+    """Returns the fast step of a network, or the network itself if there is none."""
     parts: DecoderParts | None = network.decoder_parts() if hasattr(network, "decoder_parts") else None
     if parts is None or not all(type(layer.self_attention) is MultiHeadAttention for layer in parts.layers):
         stepper: Stepper = network
@@ -39,7 +38,7 @@ def fast_stepper(network: Any) -> Stepper:
 
 
 class Linear(NamedTuple):
-    """x W + b, W as it is multiplied, (in, out): for a few rows up to 1.6 times as fast as its transpose."""
+    """x W + b, with W stored as (in, out): with few rows up to 1.6 times as fast as the transposed layout."""
 
     weight: Tensor
     bias: Tensor | None
@@ -53,7 +52,7 @@ class Linear(NamedTuple):
 
 
 class FastResidual(NamedTuple):
-    """The frame of a sub-layer, which may overwrite what the sub-layer returns."""
+    """Residual connection and norm; overwrites what the sub-layer returns."""
 
     norm: Part
     norm_first: bool
@@ -81,7 +80,7 @@ class Cross(NamedTuple):
 
 
 class FastLayer:
-    """A layer for one token per row: self-attention over the past, cross-attention if it has any, feed-forward."""
+    """Computes a layer for one token per row: self-attention over the past, cross-attention if any, feed-forward."""
 
     def __init__(self, layer: Any) -> None:
         attention: MultiHeadAttention = layer.self_attention
@@ -98,13 +97,13 @@ class FastLayer:
 
     def __call__(self, x: Tensor, past: Tensor, cross: Cross | None) -> Tensor:
         """(rows, D) -> (rows, D). `past` is this layer's, (T, 2, rows, H · K), with room for the token at its end."""
-        x = self.self_residual(x, lambda y: self._look_back(y, past))
+        x = self.self_residual(x, lambda y: self._self_attention(y, past))
         if self.cross is not None and self.cross_residual is not None and cross is not None:
-            look_across = self.cross
-            x = self.cross_residual(x, lambda y: look_across(y, cross))
+            cross_attention = self.cross
+            x = self.cross_residual(x, lambda y: cross_attention(y, cross))
         return self.feed_residual(x, self.feed_forward)
 
-    def _look_back(self, y: Tensor, past: Tensor) -> Tensor:
+    def _self_attention(self, y: Tensor, past: Tensor) -> Tensor:
         rows, length = y.size(0), past.size(0)
         joined = self.query_key_value(y).view(rows, 3, self.heads, self.head_dim)
         stored = past.view(length, 2, rows, self.heads, self.head_dim)
@@ -119,7 +118,7 @@ class FastLayer:
 
 
 class FastCross:
-    """Cross-attention of all hypotheses of a sentence at once: they share its keys and values."""
+    """Computes cross-attention for all hypotheses of a sentence at once, since they share its keys and values."""
 
     def __init__(self, attention: MultiHeadAttention) -> None:
         inner = attention.num_heads * attention.head_dim
@@ -131,7 +130,7 @@ class FastCross:
         self.attention = attention
 
     def of_memory(self, memory: Tensor, allowed: Tensor | None) -> Cross:
-        """memory (B, S, D), allowed (B, 1, 1, S) or None."""
+        """Computes keys and values of memory (B, S, D); allowed is (B, 1, 1, S) or None."""
         keys, values = (part.flatten(0, 1) for part in self.attention.heads(memory, 1, 3))  # (B · H, S, K)
         hidden = memory.new_zeros(1, 1, memory.size(1))
         if allowed is not None:
@@ -158,7 +157,7 @@ class FastState:
     group: int
     sentences: int
     length: int = 0
-    spare: Tensor | None = None  # where rows are put when they are reordered
+    spare: Tensor | None = None  # the buffer that rows are copied to when they are reordered
 
     def reorder(self, indices: Tensor) -> None:
         """Row i becomes the old row indices[i]; rows are then in groups of `group`, and sentences in their order."""
@@ -176,7 +175,7 @@ class FastState:
             self.sentences = sentences
 
     def make_room(self, rows: int, tokens: int = 1) -> None:
-        """For so many tokens more of so many rows."""
+        """Makes room for `tokens` more tokens in each of `rows` rows."""
         if self.length == 0:
             self.past = self.past.new_empty(
                 max(_FIRST_CAPACITY, 2 * tokens), *self.past.shape[1:3], rows, self.past.size(4)
@@ -186,7 +185,7 @@ class FastState:
 
 
 class FastStepper:
-    """`start` and `advance` of a network whose decoder is a plain stack of layers."""
+    """Provides `start` and `advance` for a network whose decoder is a plain stack of layers."""
 
     @torch.inference_mode()
     def __init__(self, network: Any, parts: DecoderParts) -> None:
@@ -223,7 +222,7 @@ class FastStepper:
         return self.norm(x)
 
     def _read(self, state: FastState, tokens: Tensor) -> Tensor:
-        """Reads a prompt by the network itself, all positions at once, and takes over what its layers remember."""
+        """Reads a prompt with the network itself, all positions at once, and copies the caches of its layers."""
         own = self.network.start(None, state.group)
         states: Tensor = self.network.advance(own, tokens)
         state.make_room(*tokens.shape)
@@ -236,7 +235,7 @@ class FastStepper:
 
 
 class FastOutput:
-    """The output layer, its table transposed."""
+    """The output layer, with its table transposed."""
 
     def __init__(self, embedding: Embedding) -> None:
         self.project = Linear.of(embedding.weight, embedding.bias)  # its weight is (D, V)
@@ -250,7 +249,7 @@ def _scale(attention: MultiHeadAttention) -> float:
     return attention.head_dim**-0.5 if attention.scale is None else attention.scale
 
 
-# ---- parts of layers: those that are known without their module calls, any other as it is
+# ---- parts of layers: known modules are replaced by plain functions, any other is called as it is
 
 
 def _attend_short(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -260,7 +259,7 @@ def _attend_short(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 
 def _attend_long(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """The same by matmuls."""
+    """Computes the same with matmuls."""
     keys, values = (part.flatten(1, 2) for part in (keys, values))  # (T, rows · H, K)
     weights = torch.bmm(query.reshape(keys.size(1), 1, -1), keys.permute(1, 2, 0)).softmax(dim=-1)
     return torch.bmm(weights, values.transpose(0, 1)).view_as(query)

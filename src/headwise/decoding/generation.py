@@ -1,4 +1,4 @@
-"""A text while a language model writes it: tokens come one by one, and the text is decoded when it is asked for."""
+"""Text generation by language models: the interface of the engines, and a text while its tokens arrive one by one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from headwise.text.tokenizer import EOS, Tokenizer
 
 @dataclass(frozen=True)
 class Generation:
-    """What a model wrote after a prompt."""
+    """A generated text."""
 
     text: str  # without the prompt and without the stop string
     ids: tuple[int, ...]
-    log_probs: tuple[float, ...]  # of each token, where the engine was to give them
+    log_probs: tuple[float, ...]  # of each token, if they were requested
     stopped: Literal["length", "stop"]
 
 
 class Writer(ABC):
-    """What the engines of language models share: everything is built on `write`."""
+    """Base class of the engines of language models: everything is built on `write`."""
 
     bundle: Bundle
     tokenizer: Tokenizer
@@ -39,23 +39,23 @@ class Writer(ABC):
         stop: str | Sequence[str] = (),
         **sampling: Any,
     ) -> list[Generation]:
-        """`samples` texts that go on from the prompt, until `max_tokens` or a stop string. `sampling`: see Sampling."""
+        """Generates `samples` continuations of the prompt, up to `max_tokens` or a stop string; see also Sampling."""
         *_, written = self.write(prompt, samples=samples, max_tokens=max_tokens, stop=stop, **sampling)
         return [writing.generation for writing in written]
 
     def generate_each(self, prompts: Sequence[str], **options: Any) -> list[list[Generation]]:
-        """`generate` for each prompt, with the same options for all."""
+        """Runs `generate` for each prompt, with the same options for all."""
         return [self.generate(prompt, **options) for prompt in prompts]
 
     def stream(
         self, prompt: str = "", *, max_tokens: int = 200, stop: str | Sequence[str] = (), **sampling: Any
     ) -> Iterator[str]:
-        """One sample, piece by piece: together the text that `generate` gives for the same arguments."""
-        told = 0
+        """Yields one sample piece by piece; the pieces join to the text that `generate` returns."""
+        sent = 0
         for (writing,) in self.write(prompt, max_tokens=max_tokens, stop=stop, **sampling):
-            if (sure := writing.sure) > told:
-                yield writing.text[told:sure]
-                told = sure
+            if (final := writing.final_length) > sent:
+                yield writing.text[sent:final]
+                sent = final
 
     @abstractmethod
     def write(
@@ -67,23 +67,23 @@ class Writer(ABC):
         stop: str | Sequence[str] = (),
         **sampling: Any,
     ) -> Iterator[list[Writing]]:
-        """Yields all samples while they grow: for a caller that wants to show them, or to stop."""
+        """Yields all samples while they grow, for callers that show them or may stop early."""
 
 
 class Writing:
-    """One sample. An end of sentence, which ends every line in training, is a line break."""
+    """One sample while it is generated. An end of sentence, which ends every line in training, is a line break."""
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stops: Sequence[str], max_tokens: int) -> None:
-        """`prompt` begins with an end of sentence: its last line may end within a word, which the text goes on from."""
+        """`prompt` begins with an end of sentence. Its last line may end within a word, which the text continues."""
         self.tokenizer, self.stops, self.max_tokens = tokenizer, stops, max_tokens
         self.ids: list[int] = []
         self.log_probs: list[float] = []
         self.stopped = False
         self._line = list(prompt[len(prompt) - list(prompt)[::-1].index(EOS) :])  # tokens since the last line break
-        self._skipped = len(tokenizer.decode(self._line))  # characters of that line which are the prompt's
-        self._lines = ""  # text of the lines before
+        self._skipped = len(tokenizer.decode(self._line))  # characters of that line that belong to the prompt
+        self._lines = ""  # text of the finished lines
         self._text = ""
-        self._seen = 0  # ids that are in the text
+        self._seen = 0  # ids that are already in the text
 
     def add(self, token: int, log_prob: float | None) -> None:
         self.ids.append(token)
@@ -98,7 +98,7 @@ class Writing:
 
     @property
     def text(self) -> str:
-        """All of it, without the prompt and without the stop string."""
+        """The text so far, without the prompt and without the stop string."""
         if self._seen < len(self.ids):
             *ended, self._line = _cut_lines([*self._line, *self.ids[self._seen :]])
             for line in ended:
@@ -109,11 +109,11 @@ class Writing:
         return self._text
 
     @property
-    def sure(self) -> int:
-        """Characters of the text that no later token can change."""
+    def final_length(self) -> int:
+        """The number of characters that later tokens cannot change."""
         if self.done:
             return len(self.text)
-        # The end may still become part of a stop string, or of a character that has not all of its bytes.
+        # The end may still become part of a stop string, or of a character some of whose bytes are missing.
         return max(0, len(self.text.rstrip("\ufffd")) - max((len(stop) - 1 for stop in self.stops), default=0))
 
     @property
@@ -130,7 +130,7 @@ class Writing:
 
 
 def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """What a model reads: an end of sentence before everything and for each line break."""
+    """Encodes a prompt as the model reads it: an end of sentence at the start and for each line break."""
     ids = [EOS]
     for number, line in enumerate(prompt.split("\n")):
         ids += ([EOS] if number else []) + tokenizer.encode(line)
@@ -148,7 +148,7 @@ def read_sampling(settings: Mapping[str, Any]) -> Sampling:
     try:
         return Sampling(**settings)
     except TypeError as error:
-        raise UsageError(f"no such option: {error}") from error
+        raise UsageError(f"unknown option: {error}") from error
 
 
 def _cut_lines(ids: Sequence[int]) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Text from a language model: the prompt is read at once, then the token loop writes one token per step."""
+"""Text generation with torch: the prompt is read in one pass, then the token loop adds one token per step."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from headwise.errors import UsageError
 from headwise.models.interface import Network, Stepper
 from headwise.text.tokenizer import Tokenizer
 
-_LEAST_ROWS = 4  # samples for which a core of their own pays
+_LEAST_ROWS = 4  # samples per core: with fewer, another core does not pay
 _MOST_BYTES = 8 << 30  # keys and values of all rows
 
 
 class Generator(Writer):
-    """A language model on torch and its tokenizer. The end of sentence, which ends every line, is a line break."""
+    """Generates text with a language model on torch. The end of sentence, which ends every line, is a line break."""
 
     def __init__(self, bundle: Bundle, tokenizer: Tokenizer, model: Network) -> None:
         self.bundle, self.tokenizer, self.model = bundle, tokenizer, model.eval()
@@ -50,7 +50,7 @@ class Generator(Writer):
 
     @torch.inference_mode()
     def _write(self, prompt: list[int], writings: list[Writing], sampling: Sampling) -> Iterator[list[Writing]]:
-        # Made on first use and kept: the weights of a model that generates do not change.
+        # Built on first use and kept: the weights do not change during generation.
         stepper = self._stepper = self._stepper or fast_stepper(self.model)
         self._check_memory(len(writings), len(prompt) + writings[0].max_tokens)
         device = next(self.model.parameters()).device
@@ -66,19 +66,19 @@ class Generator(Writer):
                 yield writings
 
     def _check_memory(self, rows: int, tokens: int) -> None:
-        """Refuses what would take too much memory, before it is taken: every layer keeps two vectors per token."""
+        """Refuses a request whose cache would take too much memory: every layer keeps two vectors per token."""
         tokens = tokens if self.context is None else min(tokens, self.context)
         sizes = self.model.architecture
         needed = 8 * rows * tokens * int(sizes.get("model_dim", 0)) * int(sizes.get("layers", 0))
         if needed > _MOST_BYTES:
             raise UsageError(
                 f"{rows:,} texts of {tokens:,} tokens at once need {needed / 2**30:,.0f} GB of memory; "
-                "ask for fewer samples"
+                "reduce samples or max_tokens"
             )
 
 
 class _Share:
-    """Some of the samples, which are written together."""
+    """The samples that one thread generates together."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class _Share:
 
     @torch.inference_mode()
     def step(self) -> None:
-        """One more token for each row."""
+        """Generates one more token for each row."""
         if self.context is not None and self.loop.state.length >= self.context:
-            # Full: the model goes on from the newer half of what it has seen.
+            # The context is full: the model continues from its newer half.
             newer = [[*self.prompt, *self.writings[row].ids][-max(1, self.context // 2) :] for row in self.loop.rows]
             self.loop.restart(self.loop.stepper.start(None, 1), self._ids(newer))
         self.loop.step()

@@ -1,4 +1,4 @@
-"""What of a source text must be in its translation: glossary terms, and spans that are to survive unchanged."""
+"""Finds what a translation must contain: the target terms of a glossary, and protected spans of the source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwise.text.scripts import is_spaceless
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.vocabulary import BYTES
 
-# Spans that `protect` keeps: placeholders, tags, addresses, numbers. The first that matches at a place wins.
+# Spans that `protect` keeps: placeholders, tags, addresses, numbers. The first alternative that matches wins.
 _PROTECTED = re.compile(
     r"""
       \{\{[^{}\s]+\}\} | \$?\{[^{}\s]*\} | %(?:\(\w+\))?[sdif] | %\w+%      # {{name}}, {name}, ${name}, %s, %(name)d
@@ -30,13 +30,13 @@ class Term(NamedTuple):
     """Text that must be in the translation."""
 
     text: str
-    apart: bool = False  # nothing stands right before it but a space
-    whole: bool = True  # nothing goes on with it as a word does
-    ordered: bool = False  # a tag: it stays after the tags before it
+    apart: bool = False  # must follow a space or start the text
+    whole: bool = True  # must not be followed by a letter or digit
+    ordered: bool = False  # for tags: must come after all earlier tags
 
 
 def protected_spans(text: str) -> list[Term]:
-    """In order, each as often as it occurs, and as far from its neighbours as it is in the text."""
+    """Returns the protected spans in order, each as often as it occurs, with the spacing that it has in the text."""
     return [
         Term(
             match.group(),
@@ -49,9 +49,9 @@ def protected_spans(text: str) -> list[Term]:
 
 
 def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[Term]:
-    """Target terms whose source term occurs in the text as a whole word, once each.
+    """Returns the target terms whose source term occurs in the text as a whole word, once each.
 
-    A source term in small letters also matches with capitals. Where terms overlap, the longest is taken.
+    A source term in lower case matches in any case. Where terms overlap, the longest is taken.
     """
     if not glossary:
         return []
@@ -68,7 +68,7 @@ def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[Term]:
     return [Term(term, whole=_wordlike(term[-1])) for term in wanted]
 
 
-@lru_cache(1024)  # a server sees the glossaries of many
+@lru_cache(1024)  # a server gets glossaries from many clients
 def _whole_word(term: str) -> re.Pattern[str]:
     before = r"(?<!\w)" if _wordlike(term[0]) else ""
     after = r"(?!\w)" if _wordlike(term[-1]) else ""
@@ -77,26 +77,26 @@ def _whole_word(term: str) -> re.Pattern[str]:
 
 
 def _wordlike(character: str) -> bool:
-    """A letter or digit of a script that puts spaces between words."""
+    """Whether this is a letter or digit of a script that puts spaces between words."""
     return character.isalnum() and not is_spaceless(character)
 
 
 class PhraseMaker:
-    """Required text as tokens of one tokenizer."""
+    """Encodes required text as tokens of one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         self.edges = _edges(tokenizer)
-        # A line break never joins with what stands after it, so behind one a text is spelt without a leading space.
+        # A line break never merges with the text after it, so a text after one is encoded without a leading space.
         self._break = tokenizer.encode("\n")
 
     def phrase(self, term: Term) -> RequiredPhrase:
         text = term.text
-        # bpe and unigram put a space before a text by themselves, and words have none; the others are given one.
+        # bpe and unigram put a space before a text by themselves, and words need none; the others get one here.
         spaced = tuple(self.tokenizer.encode(f" {text}" if self.tokenizer.kind in ("char", "byte") else text))
         comes_back = self.tokenizer.decode(spaced).strip() == self.tokenizer.normalise(text).strip()
         if self.tokenizer.unk in spaced or not comes_back:
-            raise UsageError(f"this model cannot write {text!r}: its vocabulary does not have all of it")
+            raise UsageError(f"this model cannot write {text!r}: some of it is not in its vocabulary")
         bare = () if term.apart else self._bare(text)
         spellings = (bare, spaced) if is_spaceless(text[0]) else (spaced, bare)
         return RequiredPhrase(tuple(dict.fromkeys(filter(None, spellings))), whole=term.whole, ordered=term.ordered)
@@ -117,7 +117,7 @@ def _edges(tokenizer: Tokenizer) -> Edges:
             continue
         if piece in _BYTE_VALUES:
             value = _BYTE_VALUES[piece]
-            wordlike = value >= 0x80 or chr(value).isalnum()  # a part of some letter, most likely
+            wordlike = value >= 0x80 or chr(value).isalnum()  # most likely part of a letter
             first = last = wordlike
         else:
             first, last = _wordlike(piece[0]), _wordlike(piece[-1])

@@ -1,6 +1,6 @@
-"""The loop guard: a model that says the same few tokens again and again is stopped, and its output says so.
+"""The loop guard: stops an output that repeats the same few tokens again and again, and marks it as stopped.
 
-Needs no torch: engines that search by themselves have it applied to their finished outputs.
+Does not import torch: for engines with a search of their own, the guard is applied to the finished outputs.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from collections.abc import Sequence
 LONGEST_CYCLE = 10  # tokens
 LEAST_REPEATS = 4
 LEAST_TOKENS = 16  # so that "ha ha ha ha" and "1 000 000 000" pass
-_REPEATED = LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS  # tokens of the shortest loop that came before
-CHECK_EVERY = 8  # steps between looks: what is cut off afterwards does not depend on when it is seen
+_REPEATED = LEAST_TOKENS - LEAST_TOKENS // LEAST_REPEATS  # repeated tokens in the shortest loop
+CHECK_EVERY = 8  # steps between checks; what is cut off does not depend on when the loop is found
 
 
 def needed_tokens(cycle: int) -> int:
-    """How much of the end of an output must repeat a cycle of this many tokens."""
+    """Returns how many tokens at the end of an output must repeat a cycle of this length to count as a loop."""
     return max(LEAST_REPEATS * cycle, -(-LEAST_TOKENS // cycle) * cycle)
 
 
 def due(length: int) -> bool:
-    """Whether to look for loops now that there are `length` tokens."""
+    """Whether to check for loops at this length."""
     return length >= LEAST_TOKENS and length % CHECK_EVERY == 0
 
 
 def may_loop(tokens: Sequence[int]) -> bool:
-    """Whether enough tokens are repeated for there to be a loop: a quick look that settles it for nearly all text."""
+    """Whether enough tokens are repeated for a loop: a quick check that rules one out for nearly all texts."""
     return len(tokens) >= LEAST_TOKENS and len(tokens) - len(set(tokens)) >= _REPEATED
 
 
 def has_loop(sentence: Sequence[int]) -> bool:
-    """Whether a cycle is repeated anywhere. A source that does so may be answered in kind: its guard is off."""
+    """Whether a cycle is repeated anywhere. If the source has a loop, the translation may too: its guard is off."""
     if not may_loop(sentence):
         return False
     for cycle in range(1, LONGEST_CYCLE + 1):
@@ -43,7 +43,7 @@ def has_loop(sentence: Sequence[int]) -> bool:
 
 
 def kept_length(tokens: Sequence[int]) -> int:
-    """How many tokens of a looping output stay: all until the end of the first pass through the cycle."""
+    """Returns how many tokens of a looping output are kept: up to the end of the first pass through the cycle."""
     if not may_loop(tokens):
         return len(tokens)
     for cycle in range(1, LONGEST_CYCLE + 1):

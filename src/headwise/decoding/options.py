@@ -1,4 +1,4 @@
-"""The options of a search, and what single sentences ask for beyond them. Needs no torch."""
+"""The options of a search, and the additional requirements of single sentences. Does not import torch."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _DEFAULTS = Decoding.model_validate({})
 class Sampling:
     """Sample tokens at random instead of searching for the best. The filters apply in the order of the fields.
 
-    What a sentence draws depends on the seed, its own tokens and the number of the sample, so it gets the same text
-    alone, in any batch and at any place in it.
+    What a sentence draws depends only on the seed, its own tokens and the number of the sample, so it gets the same
+    text alone, in any batch and at any position in it.
     """
 
-    repetition_penalty: float = 1.0  # tokens that came before: logits divided by it if positive, else multiplied
+    repetition_penalty: float = 1.0  # divides positive logits of earlier tokens and multiplies negative ones
     temperature: float = 1.0  # logits are divided by it; 0 is greedy
-    top_k: int = 0  # only the k likeliest tokens; 0 is all
-    top_p: float = 1.0  # only the likeliest tokens that together have this share
-    min_p: float = 0.0  # only tokens with at least this share of the likeliest one's
+    top_k: int = 0  # keep only the k most likely tokens; 0 keeps all
+    top_p: float = 1.0  # keep only the most likely tokens whose probabilities add up to this
+    min_p: float = 0.0  # keep only tokens with at least this fraction of the highest probability
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -38,16 +38,18 @@ class Sampling:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How a batch of sentences is searched. Lengths count tokens, the end of sentence included."""
+    """Options of the search. Lengths are in tokens, including the end of sentence."""
 
     beam: int = _DEFAULTS.beam
     length_penalty: float = _DEFAULTS.length_penalty
     max_extra: int = _DEFAULTS.max_extra  # longest output: source length plus this
-    min_length: int = 1  # no end of sentence before this many tokens, itself included
+    min_length: int = 1  # shortest output
     n_best: int = 1  # hypotheses per sentence; with `sample`, the number of samples
-    no_repeat_ngram: int = 0  # no n tokens in a row occur twice; 0 is off
+    no_repeat_ngram: int = 0  # no n-gram of this length occurs twice; 0 is off
     sample: Sampling | None = None
-    suppress: tuple[int, ...] = ()  # token ids that never come, beside padding, unknown and begin of sentence
+    suppress: tuple[
+        int, ...
+    ] = ()  # token ids that are never produced, in addition to padding, unknown and begin of sentence
     batch_sentences: int = 64  # most sentences decoded together
     batch_tokens: int = 4096  # most source tokens decoded together, padding included
 
@@ -64,7 +66,7 @@ class SearchOptions:
 
     @classmethod
     def of_model(cls, decoding: Mapping[str, Any], **changes: Any) -> SearchOptions:
-        """A model's own defaults (`bundle.decoding`), with the changes of a call over them; None is no change."""
+        """Combines a model's own defaults (`bundle.decoding`) with the changes of a call; None means no change."""
         wanted = {key: value for key, value in changes.items() if value is not None}
         known = {key: decoding[key] for key in ("beam", "length_penalty", "max_extra") if key in decoding}
         merged = {**known, **wanted}
@@ -75,25 +77,25 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class RequiredPhrase:
-    """A run of tokens that the output must contain. `spellings` are ways to write it, any of which will do.
+    """A sequence of tokens that the output must contain. `spellings` are the alternatives, any of which will do.
 
-    A spelling that begins inside of a word (`Edges.continues`) does not count right after another word, so at least one
-    must not: it can stand anywhere.
+    A spelling without a leading space (`Edges.continues`) does not count directly after another word, so at least one
+    spelling must have one: it can occur anywhere.
     """
 
     spellings: tuple[tuple[int, ...], ...]
-    whole: bool = True  # it is a word or number of its own: what follows must not go on with it
-    ordered: bool = False  # it counts only after all phrases before it in the list that are ordered too
+    whole: bool = True  # a whole word or number: must not be followed by a letter or digit
+    ordered: bool = False  # counts only after all ordered phrases that precede it in the list
 
     @property
     def cost(self) -> int:
-        """The most tokens that it can take."""
+        """The number of tokens of its longest spelling."""
         return max(map(len, self.spellings))
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Which tokens touch their neighbours; needed to keep a required phrase a word of its own."""
+    """Which tokens join with their neighbours to a word; needed to keep a required phrase a separate word."""
 
     continues: frozenset[int] = frozenset()  # begins with a letter or digit, with no space before it
     unfinished: frozenset[int] = frozenset()  # ends with a letter or digit
@@ -101,14 +103,14 @@ class Edges:
 
 @dataclass(frozen=True)
 class Request:
-    """What one sentence wants beyond the options of the call."""
+    """Requirements of one sentence, in addition to the options of the call."""
 
     prefix: tuple[int, ...] = ()  # the output begins with these tokens
     phrases: tuple[RequiredPhrase, ...] = ()  # the output contains each of these, as often as it is listed
     edges: Edges = Edges()
 
 
-NOTHING_MORE = Request()
+NO_REQUEST = Request()
 
 
 def _check(fine: bool, problem: str) -> None:

@@ -1,9 +1,9 @@
-"""Phrases that must be in an output: bookkeeping over tokens, and a selection of beam search that includes them.
+"""Lexically constrained beam search: outputs must contain given phrases.
 
-Hypotheses that contain more of what is required have lower probability than those that contain less, and would lose to
-them. So the places of the beam are shared out in turn to hypotheses that lack 0 tokens, 1 token, 2 … (dynamic beam
-allocation, Post and Vilar 2018, arXiv 1804.06609). Two rules guarantee the phrases: no end of sentence before they are
-complete, and no token after which too little room is left for them.
+Hypotheses that contain more of the required phrases tend to have lower probability and would be pruned. So the slots of
+the beam are distributed in turn to hypotheses that lack 0 tokens, 1 token, 2 … (dynamic beam allocation, Post and Vilar
+2018, arXiv 1804.06609). Two rules guarantee the phrases: no end of sentence before they are complete, and no token
+after which there is too little room left for them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from headwise.decoding.source_batches import Sources
 from headwise.decoding.token_filters import TokenFilters
 from headwise.text.tokenizer import EOS, PAD
 
-# Places beside the beam's own, for hypotheses at different stages. The same for every sentence, so that what a sentence
-# becomes does not depend on what the others of its batch require.
-MORE_PLACES = 8
+# Additional slots of the beam for hypotheses that lack different numbers of tokens. The number is the same for every
+# sentence, so that a translation does not depend on the phrases that others in its batch require.
+EXTRA_SLOTS = 8
 
 
 class Requirements:
-    """What one sentence must contain, and how far a run of tokens has come with it."""
+    """Tracks how much of a sentence's required phrases a sequence of tokens contains."""
 
     def __init__(self, request: Request) -> None:
         self.phrases, self.edges = request.phrases, request.edges
@@ -37,12 +37,12 @@ class Requirements:
         self._firsts = frozenset(spelling[0] for spelling in spellings)
 
     def needed(self, tokens: Sequence[int]) -> int:
-        """The most further tokens that it takes until every phrase is there; 0 is all are."""
+        """Returns the number of further tokens that suffice to complete every phrase; 0 if all are complete."""
         unmet, at = self._scan(tokens)
         return min(self._open(tokens, unmet, at).values(), default=_cost(unmet))
 
     def next_tokens(self, tokens: Sequence[int]) -> set[int]:
-        """Tokens that begin a phrase or go on with one."""
+        """Returns the tokens that begin or continue a phrase."""
         unmet, at = self._scan(tokens)
         starts = {
             spelling[0]
@@ -53,15 +53,18 @@ class Requirements:
         return starts | set(self._open(tokens, unmet, at))
 
     def after_each(self, tokens: list[int], candidates: Sequence[int]) -> list[int]:
-        """`needed` with each of these tokens added."""
+        """Returns `needed` for the tokens followed by each of the candidates."""
         unmet, at = self._scan(tokens)
         cost = _cost(unmet)
-        # A token of no phrase only loses what was begun; it can undo a phrase only if that ended just now.
-        plain = at < len(tokens) or not tokens
-        return [cost if plain and token not in self._spelt else self.needed([*tokens, token]) for token in candidates]
+        # A token that is in no phrase only breaks off a phrase in progress; it can undo a complete phrase only directly
+        # after its end.
+        separate = at < len(tokens) or not tokens
+        return [
+            cost if separate and token not in self._spelt else self.needed([*tokens, token]) for token in candidates
+        ]
 
     def _scan(self, tokens: Sequence[int]) -> tuple[list[RequiredPhrase], int]:
-        """Phrases that are not there yet, and where the last one that is ends."""
+        """Returns the phrases that are still missing, and where the last complete one ends."""
         unmet, at, end = list(self.phrases), 0, 0
         while at < len(tokens) and unmet:
             if tokens[at] not in self._firsts:
@@ -82,7 +85,7 @@ class Requirements:
         return unmet, end
 
     def _open(self, tokens: Sequence[int], unmet: list[RequiredPhrase], after: int) -> dict[int, int]:
-        """Phrases of which the last tokens are a beginning: the next token -> how many are needed altogether."""
+        """Finds phrases that the last tokens begin; maps the next token of each to the number of tokens needed."""
         cost = _cost(unmet)
         found: dict[int, int] = {}
         for phrase in _ready(unmet):
@@ -90,10 +93,10 @@ class Requirements:
                 for start in range(max(after, len(tokens) - len(spelling) + 1), len(tokens)):
                     if tokens[start] != spelling[0]:
                         continue
-                    said = len(tokens) - start
-                    if tuple(tokens[start:]) == spelling[:said] and self._may_begin(tokens, start, spelling):
-                        needed = cost - phrase.cost + len(spelling) - said
-                        found[spelling[said]] = min(needed, found.get(spelling[said], needed))
+                    done = len(tokens) - start
+                    if tuple(tokens[start:]) == spelling[:done] and self._may_begin(tokens, start, spelling):
+                        needed = cost - phrase.cost + len(spelling) - done
+                        found[spelling[done]] = min(needed, found.get(spelling[done], needed))
         return found
 
     def _stands(self, tokens: Sequence[int], at: int, phrase: RequiredPhrase, spelling: tuple[int, ...]) -> bool:
@@ -107,7 +110,7 @@ class Requirements:
 
 
 def _ready(unmet: Sequence[RequiredPhrase]) -> list[RequiredPhrase]:
-    """Those that count if they come now: of the ordered ones only the first."""
+    """Selects the phrases that may come next: of the ordered ones only the first."""
     first = next((phrase for phrase in unmet if phrase.ordered), None)
     return [phrase for phrase in unmet if not phrase.ordered or phrase is first]
 
@@ -117,7 +120,7 @@ def _cost(phrases: Sequence[RequiredPhrase]) -> int:
 
 
 class _Option(NamedTuple):
-    """A way to go on (`Candidates`), and how many tokens are still needed after it."""
+    """A continuation (see `Candidates`), and the number of tokens that are still needed after it."""
 
     score: float
     parent: int
@@ -135,34 +138,34 @@ class ConstrainedSelect:
 
     def __call__(self, log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates:
         options: list[list[_Option]] = [[] for _ in beams.sentences]
-        said, sentences = beams.tokens.tolist(), beams.row_sentences().tolist()
+        written, sentences = beams.tokens.tolist(), beams.row_sentences().tolist()
         scores = beams.scores.ravel().tolist()
         rows = [row for row, score in enumerate(scores) if score > -torch.inf]
-        # What is required may come even where an option forbids it, so its log-probability is taken first.
-        required = {row: self._required(log_probs[row], sentences[row], said[row]) for row in rows}
+        # Required tokens are allowed even where a filter forbids them, so their log-probabilities are read first.
+        required = {row: self._required(log_probs[row], sentences[row], written[row]) for row in rows}
         count = min(beams.beam + 1, log_probs.size(1))
         highest, tokens = (part.tolist() for part in restrict(log_probs, beams, filters).topk(count, dim=-1))
         for row in rows:
             follow = dict(zip(tokens[row], highest[row], strict=True)) | required[row]
             place, parent = divmod(row, beams.width)
-            options[place] += self._options(sentences[row], said[row], parent, scores[row], follow)
-        return _candidates([_deal(each, beams.beam) for each in options], 2 * beams.beam)
+            options[place] += self._options(sentences[row], written[row], parent, scores[row], follow)
+        return _candidates([_allocate(each, beams.beam) for each in options], 2 * beams.beam)
 
-    def _required(self, log_probs: Tensor, sentence: int, said: list[int]) -> dict[int, float]:
-        """Tokens that bring a hypothesis nearer to what is required, and their log-probabilities."""
+    def _required(self, log_probs: Tensor, sentence: int, written: list[int]) -> dict[int, float]:
+        """Returns the tokens that begin or continue a required phrase, and their log-probabilities."""
         requirements = self.requirements[sentence]
-        if len(said) < requirements.prefix_length:
+        if len(written) < requirements.prefix_length:
             return {}
-        tokens = sorted(requirements.next_tokens(said))
+        tokens = sorted(requirements.next_tokens(written))
         return dict(zip(tokens, log_probs[tokens].tolist(), strict=True)) if tokens else {}
 
     def _options(
-        self, sentence: int, said: list[int], parent: int, score: float, follow: dict[int, float]
+        self, sentence: int, written: list[int], parent: int, score: float, follow: dict[int, float]
     ) -> list[_Option]:
-        """Continuations of a hypothesis that leave room for what is still required."""
-        requirements, room = self.requirements[sentence], self.limits[sentence] - len(said) - 1
-        needed = dict(zip(follow, requirements.after_each(said, list(follow)), strict=True))
-        needed[EOS] = requirements.needed(said)
+        """Returns the continuations of a hypothesis that leave room for what is still required."""
+        requirements, room = self.requirements[sentence], self.limits[sentence] - len(written) - 1
+        needed = dict(zip(follow, requirements.after_each(written, list(follow)), strict=True))
+        needed[EOS] = requirements.needed(written)
         return [
             _Option(score + log_prob, parent, token, log_prob, needed[token])
             for token, log_prob in follow.items()
@@ -170,30 +173,30 @@ class ConstrainedSelect:
         ]
 
 
-def _deal(options: list[_Option], beam: int) -> list[_Option]:
-    """The beam's places in turn to the best of those that lack 0, 1, 2 … tokens.
+def _allocate(options: list[_Option], beam: int) -> list[_Option]:
+    """Gives the beam's slots in turn to the best continuations that lack 0, 1, 2 … tokens.
 
-    Ends of sentence that are among the first `beam` come first, then `beam` others, best first.
+    Returns the ends of sentence among the first `beam`, then `beam` others, best first.
     """
     options = sorted(options, key=lambda option: -option.score)
     banks: dict[int, list[_Option]] = {}
     for option in options:
         banks.setdefault(option.needed, []).append(option)
-    dealt: list[_Option] = []
+    ordered: list[_Option] = []
     depth = 0
-    while len(dealt) < len(options):
-        dealt += [bank[depth] for _, bank in sorted(banks.items()) if depth < len(bank)]
+    while len(ordered) < len(options):
+        ordered += [bank[depth] for _, bank in sorted(banks.items()) if depth < len(bank)]
         depth += 1
-    ends = [option for option in dealt[:beam] if option.token == EOS]
-    others = [option for option in dealt if option.token != EOS][:beam]
+    ends = [option for option in ordered[:beam] if option.token == EOS]
+    others = [option for option in ordered if option.token != EOS][:beam]
     return ends + sorted(others, key=lambda option: -option.score)
 
 
-def _candidates(dealt: list[list[_Option]], width: int) -> Candidates:
-    shape = len(dealt), width
+def _candidates(allocated: list[list[_Option]], width: int) -> Candidates:
+    shape = len(allocated), width
     sums, log_probs = np.full(shape, -np.inf), np.zeros(shape)
     rows, tokens = np.zeros(shape, dtype=np.int64), np.full(shape, PAD)
-    for place, options in enumerate(dealt):
+    for place, options in enumerate(allocated):
         for slot, option in enumerate(options):
             sums[place, slot], rows[place, slot], tokens[place, slot], log_probs[place, slot], _ = option
     return Candidates(sums, rows, tokens, log_probs)

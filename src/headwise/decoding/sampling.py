@@ -1,7 +1,7 @@
-"""Sampling tokens at random, reproducibly.
+"""Samples tokens at random, reproducibly.
 
 Each row has a key, made of the seed, its source and the number of the sample; each step derives one random number from
-the key and the step. Nothing is shared between rows, so the batch around a row does not change what it draws.
+the key and the step. Rows share nothing, so what a row draws does not depend on the rest of its batch.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from torch import Tensor
 from headwise.decoding.options import Sampling
 from headwise.decoding.topk import log_normaliser
 
-_BLOCK = 128  # places summed together by `draw`
-_NEAR = 256  # tokens looked at first for `top_p`
-# Below this a temperature is 0: logits divided by it would leave the range of float32.
-COLDEST = 1e-6
+_BLOCK = 128  # probabilities that `draw` sums at a time
+_NEAR = 256  # most likely tokens that are tried first for `top_p`
+# A temperature below this counts as 0: dividing logits by it would exceed the range of float32.
+MIN_TEMPERATURE = 1e-6
 
 
 def row_key(seed: int, tokens: Sequence[int], sample: int) -> int:
-    """64 bits that depend on all three."""
+    """Hashes all three to 64 bits."""
     text = f"{seed}/{sample}/{','.join(map(str, tokens))}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def uniform(keys: NDArray[np.uint64], step: int) -> Tensor:
-    """A number in [0, 1) for each key at this step, (rows,) in float64, by SplitMix64 (Steele et al. 2014)."""
+    """Returns a number in [0, 1) for each key at this step, (rows,) in float64, by SplitMix64 (Steele et al. 2014)."""
     with np.errstate(over="ignore"):
         mixed = keys + np.uint64(step + 1) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -43,7 +43,7 @@ def uniform(keys: NDArray[np.uint64], step: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Chooses a token per row by `Sampling`; `keys` has a key for each sentence of the batch."""
+    """Chooses one token per row as `Sampling` specifies; `keys` has one key per sentence of the batch."""
 
     settings: Sampling
     keys: NDArray[np.uint64]
@@ -53,33 +53,33 @@ class Sampler:
         return self.settings.repetition_penalty != 1.0
 
     def __call__(self, logits: Tensor, sentences: Sequence[int], step: int, history: Tensor | None) -> Tensor:
-        """logits (rows, V), -inf where a token may not come -> tokens (rows,)."""
+        """Maps logits (rows, V), -inf for forbidden tokens, to tokens (rows,)."""
         if history is not None and self.needs_history:
             logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
-        if self.settings.temperature < COLDEST:
+        if self.settings.temperature < MIN_TEMPERATURE:
             return logits.argmax(dim=-1)
         numbers = uniform(self.keys[list(sentences)], step).to(logits.device)
         scaled = logits / self.settings.temperature
         if self.settings.top_p < 1.0 and self.settings.top_k == 0 and logits.size(1) > 4 * _NEAR:
-            return _among_the_likeliest(scaled, numbers, self.settings)
-        return _among_all(scaled, numbers, self.settings)
+            return _sample_top(scaled, numbers, self.settings)
+        return _sample_all(scaled, numbers, self.settings)
 
 
-def _among_all(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
+def _sample_all(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
     probabilities, tokens = filtered(logits, settings)
     place = draw(probabilities, numbers)
     return tokens.gather(1, place[:, None]).squeeze(1) if tokens is not None else place
 
 
-def _among_the_likeliest(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
-    """The same with `top_p`, where the few likeliest tokens mostly have its share: sorting all takes far longer."""
+def _sample_top(logits: Tensor, numbers: Tensor, settings: Sampling) -> Tensor:
+    """Does the same for `top_p` without sorting all tokens, since the few most likely ones usually add up to it."""
     near, tokens = logits.topk(_NEAR, dim=-1)  # (rows, _NEAR), best first
     probabilities = (near - log_normaliser(logits)[:, None]).exp_()
     place = draw(_cut(probabilities, settings), numbers)
     chosen = tokens.gather(1, place[:, None]).squeeze(1)
     short = (probabilities.sum(dim=-1) < settings.top_p).nonzero().squeeze(1)
     if short.numel():
-        chosen[short] = _among_all(logits[short], numbers[short], settings)
+        chosen[short] = _sample_all(logits[short], numbers[short], settings)
     return chosen
 
 
@@ -92,7 +92,7 @@ def penalise_repetition(logits: Tensor, history: Tensor, penalty: float) -> Tens
 
 
 def filtered(logits: Tensor, settings: Sampling) -> tuple[Tensor, Tensor | None]:
-    """Probabilities (rows, C) of the tokens that are left, and which they are; None is all of them in order."""
+    """Returns the probabilities (rows, C) of the tokens that are left, and their ids; None means all, in order."""
     tokens = None
     if 0 < settings.top_k < logits.size(1):
         logits, tokens = logits.topk(settings.top_k, dim=-1)
@@ -102,9 +102,9 @@ def filtered(logits: Tensor, settings: Sampling) -> tuple[Tensor, Tensor | None]
 
 
 def _cut(probabilities: Tensor, settings: Sampling) -> Tensor:
-    """Zero for the tokens that top_p and min_p leave out; for top_p the likeliest come first."""
+    """Zeroes the probabilities that top_p and min_p exclude; for top_p they must be sorted, highest first."""
     if settings.top_p < 1.0:
-        before = probabilities.cumsum(dim=-1) - probabilities  # share of the likelier ones; the first has none
+        before = probabilities.cumsum(dim=-1) - probabilities  # total probability of the more likely tokens
         probabilities = probabilities.masked_fill(before >= settings.top_p, 0.0)
     if settings.min_p > 0.0:
         least = probabilities.amax(dim=-1, keepdim=True) * settings.min_p
@@ -113,9 +113,10 @@ def _cut(probabilities: Tensor, settings: Sampling) -> Tensor:
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
-    """The place at which the running sum of probabilities passes number · total: (rows, C), (rows,) -> (rows,).
+    """Finds where the cumulative sum of probabilities passes number · total: (rows, C), (rows,) -> (rows,).
 
-    First the block of places, then the place in it: running sums of all places would take longer than a small model.
+    Finds the block first, then the index within it: a cumulative sum over all tokens would take longer than a step of a
+    small model.
     """
     rows, classes = probabilities.shape
     padded = F.pad(probabilities, (0, -classes % _BLOCK)).view(rows, -1, _BLOCK)
@@ -128,9 +129,9 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
 
 
 def _passed(parts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """The part in which the running sum passes `wanted`, never one of size zero, and the sum before it: (rows, 1)."""
+    """Finds the part where the cumulative sum passes `wanted`, never an empty one, and the sum before it: (rows, 1)."""
     running = parts.cumsum(dim=-1)
-    # Rounding may put `wanted` at the very end; the part that reaches the end is then the one.
+    # Rounding may put `wanted` at the very end; the answer is then the part that reaches the end.
     last = torch.searchsorted(running, running[:, -1:].contiguous())
     place = torch.searchsorted(running, wanted, right=True).minimum(last)
     return place, running.gather(1, place) - parts.gather(1, place)

@@ -1,4 +1,4 @@
-"""How likely a model finds a given target: one masked pass, no search."""
+"""Scores given targets: one masked pass, no search."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def score_targets(
     targets: Sequence[Sequence[int]],
     options: SearchOptions | None = None,
 ) -> list[tuple[float, ...]]:
-    """Log-probabilities of each target's tokens and of its end of sentence, in input order."""
+    """Computes the log-probabilities of each target's tokens and of its end of sentence, in input order."""
     if len(sources) != len(targets):
-        raise UsageError(f"there are {len(sources)} sources but {len(targets)} targets; give one target a source")
+        raise UsageError(f"there are {len(sources)} sources but {len(targets)} targets; give one target per source")
     device = next(model.parameters()).device
     found: list[tuple[float, ...]] = [()] * len(sources)
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

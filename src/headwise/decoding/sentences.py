@@ -1,10 +1,10 @@
-"""Long text to sentences and back, with its spacing. Rules, tested on English, German, French, Chinese and Japanese.
+"""Splits text into sentences and joins them again, by rules for English, German, French, Chinese and Japanese.
 
 A sentence ends
 - at a line break;
 - after 。！？ and the like, which end sentences in scripts without spaces, together with closing quotes and brackets;
-- after . ! ? … and their closing quotes, where white space and something that can begin a sentence follow: no small
-  letter, and for a full stop, no abbreviation, initial or (in German) ordinal number before it.
+- after . ! ? … and their closing quotes, if white space follows and then something other than a lower-case letter. A
+  full stop after an abbreviation, an initial or (in German) an ordinal number does not count.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from headwise.text.languages import base_language, uses_spaces
 _CLOSING = "\"'”’»›)\\]}」』）】》〉"
 _OPENING = "\"'“‘„‚«‹(\\[{¿¡「『（【《〈–—\\-"
 _END = re.compile(
-    # Possessive, and from the start of a run only: else a long run of stops or spaces costs its square.
+    # Possessive, and only from the start of a run: otherwise a long run of stops or spaces takes quadratic time.
     rf"(?P<wide>[。！？｡．‼⁇⁈⁉]++[。！？…{_CLOSING}]*+)(?P<gap>\s*+)"
     rf"|(?<![.!?…])(?P<narrow>[.!?…]++(?:[\s\u00a0\u202f]*+[»›])?[{_CLOSING}“]*+)(?P<space>\s++)"
     r"|(?<!\s)(?P<line>[^\S\n]*+\n\s*+)"
 )
 _WORD_BEFORE = re.compile(r"[\w.\-’']*$")
-_LONGEST_WORD = 40  # characters that are looked back for a word: more than any abbreviation has
+_LONGEST_WORD = 40  # how many characters to search backwards for a word: longer than any abbreviation
 _BEGINS = re.compile(rf"[{_OPENING}\s]*(\S)")
 
-# Words that keep their full stop inside of a sentence, lower case, without the stop itself.
+# Words whose full stop does not end a sentence, in lower case and without the full stop.
 _ABBREVIATIONS = {
     "en": "mr mrs ms dr prof sr jr st mt gen col sgt capt lt rev hon vs etc e.g i.e cf al no vol fig eq sec ch pp ed "
     "eds inc ltd co corp dept est approx u.s u.k u.n a.m p.m jan feb mar apr jun jul aug sep sept oct nov dec",
@@ -38,7 +38,7 @@ _ABBREVIATIONS = {
 }
 _KNOWN = {language: frozenset(words.split()) for language, words in _ABBREVIATIONS.items()}
 _ANY_LANGUAGE = frozenset().union(*_KNOWN.values())
-# May well end a sentence too: then what follows decides alone.
+# Abbreviations that often end a sentence: for these, only what follows decides.
 _LAST = "etc usw u.s u.k u.n a.m p.m inc ltd co corp jr sr max min"
 _OFTEN_LAST = frozenset(_LAST.split())
 
@@ -49,7 +49,7 @@ class Sentence(NamedTuple):
 
 
 def split_sentences(text: str, language: str | None = None) -> list[Sentence]:
-    """Sentences in order; put together they are the text again. White space at the start is one by itself."""
+    """Splits a text into sentences that concatenate to it. Leading white space is an empty sentence of its own."""
     found = []
     start = len(text) - len(text.lstrip())
     if start:
@@ -69,9 +69,9 @@ def split_sentences(text: str, language: str | None = None) -> list[Sentence]:
 
 
 def join_sentences(texts: Sequence[str], originals: Sequence[Sentence], language: str | None = None) -> str:
-    """Translations of `originals` with the spacing of these.
+    """Joins translations of `originals` with the spacing of the originals.
 
-    One space between sentences comes and goes with the language: Chinese has none after a full stop, English has.
+    A single space between sentences is added or removed by language: Chinese has none after a full stop, English does.
     """
     spaced = language is None or uses_spaces(language)
     parts = []
@@ -84,7 +84,7 @@ def join_sentences(texts: Sequence[str], originals: Sequence[Sentence], language
 
 
 def cut_to_fit(text: str, length: Callable[[str], int], longest: int) -> list[Sentence]:
-    """Pieces of at most `longest` by `length`, cut at the white space nearest to the middle, else in the middle."""
+    """Cuts a text into pieces of at most `longest`, at the white space nearest to the middle, or else in the middle."""
     if len(text) < 2 or length(text) <= longest:
         return [Sentence(text, "")]
     middle = len(text) // 2

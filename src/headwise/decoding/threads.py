@@ -1,7 +1,7 @@
-"""Several batches decoded at once, each by one thread on one core.
+"""Decodes several batches in parallel, each in one thread on one core.
 
-A decoding step is a sequence of small operations. Splitting each of them over several threads makes them wait for the
-slowest at every operation; decoding whole batches side by side is faster (docs/decisions/0008).
+A decoding step is a sequence of small operations. Splitting each of them over several threads makes all of them wait
+for the slowest at every operation; decoding whole batches in parallel is faster (docs/decisions/0008).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-# A single batch is decoded on one core, unless a step reads so many weights that it is bound by memory.
+# A single batch is decoded on one core, unless the model has so many weights that a step is bound by memory.
 _WEIGHTS_FOR_SEVERAL_CORES = 8_000_000
 
 Job = TypeVar("Job")
@@ -34,13 +34,13 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
         yield from pool.map(work, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(before)  # what a worker sets becomes the default of later threads
+        torch.set_num_threads(before)  # torch makes a worker's setting the default of later threads
 
 
 class Team:
     """Runs jobs on a fixed pool; team(work, jobs) blocks until all finish.
 
-    With a size of 1 jobs run in the calling thread, on one core if they are small.
+    With a size of 1, jobs run in the calling thread, on one core if the model is small.
     """
 
     def __init__(self, size: int, *, small: bool) -> None:
@@ -68,6 +68,7 @@ class Team:
 
 @contextmanager
 def one_core() -> Iterator[None]:
+    """Limits torch to one thread within the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Which tokens may come next. Filters write -inf over logits; probabilities are taken before that."""
+"""Filters that decide which tokens may come next. They set logits to -inf; log-probabilities are computed before."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _NEVER = BOS + 1  # the first tokens: padding, unknown, begin of sentence
 
 @dataclass(frozen=True)
 class TokenFilters:
-    """The rules of one batch. By default only padding, unknown and begin of sentence are forbidden."""
+    """The filters of one batch. By default only padding, unknown and begin of sentence are forbidden."""
 
     min_length: int = 1
-    no_repeat: int = 0  # no n tokens in a row occur twice; 0 is off
+    no_repeat: int = 0  # no n-gram of this length occurs twice; 0 is off
     suppress: Tensor | None = None  # token ids
     prefixes: Tensor | None = None  # (B, longest), -1 where nothing is forced
-    highest: int = 0  # of the ids in prefixes
+    highest: int = 0  # the highest id in prefixes
 
     @classmethod
     def of(cls, sources: Sources, options: SearchOptions) -> TokenFilters:
-        """From the options of the call and the requests of its sentences."""
+        """Builds the filters from the options of the call and the requests of its sentences."""
         suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
         highest = max((token for request in sources.requests for token in request.prefix), default=0)
         return cls(options.min_length, options.no_repeat_ngram, suppress, _prefixes(sources), highest)
 
     def apply(self, logits: Tensor, step: int, sentences: Tensor | None, history: Tensor | None) -> Tensor:
-        """Forbids in place. logits or log-probabilities (rows, V); sentences (rows,), needed if `uses_sentences`;
-        history (rows, step), needed if `uses_history`."""
+        """Applies the filters in place to logits or log-probabilities (rows, V); sentences (rows,) are needed if
+        `uses_sentences`, history (rows, step) if `uses_history`."""
         if step == 0:
             self._check(logits.size(1))
         forced = self._forced(logits, step, sentences)
@@ -53,7 +53,7 @@ class TokenFilters:
         return logits
 
     def _forced(self, logits: Tensor, step: int, sentences: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Rows that must take a token of their prefix, these tokens, and their logits before anything is forbidden."""
+        """Returns the rows whose next token is given by a prefix, these tokens, and their logits before any filter."""
         if self.prefixes is None or sentences is None or step >= self.prefixes.size(1):
             return None
         wanted = self.prefixes[sentences, step]
@@ -64,10 +64,10 @@ class TokenFilters:
         for token in () if self.suppress is None else self.suppress.tolist():
             if not 0 <= token < vocab or token == EOS:
                 raise UsageError(
-                    f"token {token} cannot be suppressed: ids go to {vocab - 1}, and {EOS} ends a sentence"
+                    f"token {token} cannot be suppressed: give ids up to {vocab - 1}, but not {EOS} (end of sentence)"
                 )
         if self.highest >= vocab:
-            raise UsageError(f"token {self.highest} cannot stand in a forced prefix: it is not a token of text")
+            raise UsageError(f"token {self.highest} cannot be in a forced prefix: it is not a token of text")
 
     @property
     def uses_sentences(self) -> bool:
@@ -79,26 +79,26 @@ class TokenFilters:
 
 
 def _prefixes(sources: Sources) -> Tensor | None:
-    """(B, longest prefix), -1 where nothing is forced."""
+    """Returns the forced tokens (B, longest prefix), -1 where nothing is forced."""
     longest = max(len(request.prefix) for request in sources.requests)
     if longest == 0:
         return None
     for request in sources.requests:
         for token in request.prefix:
             if token <= BOS or token == EOS:
-                raise UsageError(f"token {token} cannot stand in a forced prefix: it is not a token of text")
+                raise UsageError(f"token {token} cannot be in a forced prefix: it is not a token of text")
     rows = [[*request.prefix, *[-1] * (longest - len(request.prefix))] for request in sources.requests]
     return torch.tensor(rows, device=sources.ids.device)
 
 
 def forbid_repeats(logits: Tensor, history: Tensor, n: int) -> None:
-    """Forbids every token that would make the last n tokens a run that has occurred before. history (rows, T)."""
+    """Forbids every token that would complete an n-gram that has occurred before. history (rows, T)."""
     if history.size(1) < n:
         return
-    runs = history.unfold(1, n, 1)  # (rows, T - n + 1, n)
+    ngrams = history.unfold(1, n, 1)  # (rows, T - n + 1, n)
     newest = history[:, history.size(1) - n + 1 :]  # (rows, n - 1)
-    again = (runs[:, :, : n - 1] == newest[:, None]).all(dim=-1)  # (rows, runs)
-    row, run = again.nonzero(as_tuple=True)
-    tokens = runs[row, run, n - 1]
+    again = (ngrams[:, :, : n - 1] == newest[:, None]).all(dim=-1)  # (rows, T - n + 1)
+    row, index = again.nonzero(as_tuple=True)
+    tokens = ngrams[row, index, n - 1]
     text = tokens > EOS
     logits[row[text], tokens[text]] = _FORBIDDEN

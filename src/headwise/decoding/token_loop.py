@@ -1,10 +1,10 @@
-"""The one loop that writes token by token: greedy search and sampling, of translations and of language models.
+"""The loop that generates token by token: greedy search and sampling, for translation and for language models.
 
 tokens ← begin of sentence, or a prompt
 until every output is done:
     states ← stepper.advance(state, tokens)
     tokens, log_probs ← pick(logits of the states)
-    each output takes its token; those that are done leave the batch
+    each output gets its token; those that are done leave the batch
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headwise.text.tokenizer import BOS, EOS
 
 
 class Output(Protocol):
-    """What one row writes."""
+    """The output of one row."""
 
     def add(self, token: int, log_prob: float) -> None: ...
 
@@ -39,10 +39,10 @@ class Output(Protocol):
 
 @dataclass(frozen=True)
 class Picker:
-    """Which token comes next in each row, and its log-probability before any filter (NaN where it is not `scored`)."""
+    """Picks the next token of each row; also returns its log-probability before any filter (NaN if not `scored`)."""
 
     filters: TokenFilters
-    sampler: Sampler | None = None  # without one, the likeliest token
+    sampler: Sampler | None = None  # None picks the most likely token
     scored: bool = True
 
     @property
@@ -50,7 +50,7 @@ class Picker:
         return self.filters.uses_history or (self.sampler is not None and self.sampler.needs_history)
 
     def __call__(self, logits: Tensor, rows: Sequence[int], step: int, history: Tensor | None) -> tuple[Tensor, Tensor]:
-        """logits (rows, V), which are overwritten; `rows` says which output each row writes."""
+        """Overwrites the logits (rows, V); `rows` has the index of each row's output."""
         norm = log_normaliser(logits) if self.scored else math.nan
         sentences = torch.tensor(rows, device=logits.device) if self.filters.uses_sentences else None
         logits = self.filters.apply(logits, step, sentences, history)
@@ -63,7 +63,7 @@ class Picker:
 
 @dataclass
 class TokenLoop:
-    """Writes one token per row and step into `outputs`. `tokens` are what the stepper reads next."""
+    """Adds one token per row and step to `outputs`. `tokens` are what the stepper reads next."""
 
     stepper: Stepper
     state: Any
@@ -71,16 +71,16 @@ class TokenLoop:
     outputs: Sequence[Output]
     pick: Picker
     before: Sequence[int] = ()  # tokens that count as history of every row
-    rows: list[int] = field(default_factory=list)  # the outputs that are still being written
-    said: list[list[int]] = field(default_factory=list)  # by each output so far
+    rows: list[int] = field(default_factory=list)  # indices of the unfinished outputs
+    written: list[list[int]] = field(default_factory=list)  # the tokens of each output so far
     steps: int = 0
 
     def __post_init__(self) -> None:
-        self.rows, self.said = list(range(len(self.outputs))), [[] for _ in self.outputs]
+        self.rows, self.written = list(range(len(self.outputs))), [[] for _ in self.outputs]
 
     def step(self) -> None:
         logits = self.stepper.output.logits(self.stepper.advance(self.state, self.tokens))
-        if logits.size(0) < len(self.rows):  # rows had a prompt in common, which was read once
+        if logits.size(0) < len(self.rows):  # the rows share a prompt, which was read once
             self._reorder([0] * len(self.rows))
             logits = logits.expand(len(self.rows), -1).clone()
         history = self._history(logits.device) if self.pick.needs_history else None
@@ -88,7 +88,7 @@ class TokenLoop:
         self.steps += 1
         for row, token, log_prob in zip(self.rows, self.tokens.tolist(), log_probs.tolist(), strict=True):
             self.outputs[row].add(token, log_prob)
-            self.said[row].append(token)
+            self.written[row].append(token)
         going = [place for place, row in enumerate(self.rows) if not self.outputs[row].done]
         if len(going) < len(self.rows):
             self.rows = [self.rows[place] for place in going]
@@ -96,7 +96,7 @@ class TokenLoop:
                 self.tokens = self.tokens[self._reorder(going)]
 
     def restart(self, state: Any, tokens: Tensor) -> None:
-        """Goes on with another state, which reads `tokens` (rows, T) first."""
+        """Continues with another state, which reads `tokens` (rows, T) first."""
         self.state, self.tokens = state, tokens
 
     def _reorder(self, places: list[int]) -> Tensor:
@@ -105,17 +105,17 @@ class TokenLoop:
         return indices
 
     def _history(self, device: torch.device) -> Tensor:
-        """(rows, tokens so far)."""
-        said = [[*self.before, *self.said[row]] for row in self.rows]
-        return torch.tensor(said, dtype=torch.long, device=device).view(len(said), -1)
+        """Returns the tokens so far, (rows, T)."""
+        tokens = [[*self.before, *self.written[row]] for row in self.rows]
+        return torch.tensor(tokens, dtype=torch.long, device=device).view(len(tokens), -1)
 
 
 @dataclass
 class TargetOutput:
-    """A translation while it is written, its end of sentence included, and why it stopped."""
+    """A translation in progress, including its end of sentence, and why it stopped."""
 
     limit: int
-    guarded: bool  # an output that goes round in a loop is stopped
+    guarded: bool  # whether to stop the output if it is caught in a loop
     tokens: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     stopped: Stopped | None = None
@@ -137,16 +137,16 @@ class TargetOutput:
 
     def hypothesis(self, alpha: float, scored: bool) -> Hypothesis:
         kept = loops.kept_length(self.tokens) if self.stopped == "loop" else len(self.tokens)
-        spoken, stopped = self.tokens[: kept - (self.stopped == "eos")], self.stopped or "length"
+        tokens, stopped = self.tokens[: kept - (self.stopped == "eos")], self.stopped or "length"
         if not scored:
-            return Hypothesis(tuple(spoken), math.nan, (), stopped)
-        return Hypothesis.of(spoken, self.log_probs[:kept], stopped, alpha)
+            return Hypothesis(tuple(tokens), math.nan, (), stopped)
+        return Hypothesis.of(tokens, self.log_probs[:kept], stopped, alpha)
 
 
 def greedy_search(
     stepper: Stepper, sources: Sources, options: SearchOptions, sampler: Sampler | None = None, *, scored: bool = True
 ) -> list[Hypothesis]:
-    """One hypothesis per sentence: the likeliest token at each step, or a sampled one."""
+    """Decodes one hypothesis per sentence: takes the most likely token at each step, or a sampled one."""
     outputs = [TargetOutput(*each) for each in zip(sources.limits.tolist(), sources.guarded.tolist(), strict=True)]
     loop = TokenLoop(
         stepper,

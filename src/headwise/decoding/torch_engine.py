@@ -1,4 +1,4 @@
-"""The engine that does everything: PyTorch, on the cached step of the model itself."""
+"""The engine that supports every option: PyTorch, with the model's own cached decoding step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import fast_stepper
 from headwise.decoding.hypothesis import Hypothesis, Scores, best
 from headwise.decoding.options import Request, Sampling, SearchOptions
-from headwise.decoding.required_phrases import MORE_PLACES, ConstrainedSelect
+from headwise.decoding.required_phrases import EXTRA_SLOTS, ConstrainedSelect
 from headwise.decoding.sampling import Sampler, row_key
 from headwise.decoding.scoring import score_targets
 from headwise.decoding.source_batches import Sources, batches, shares
@@ -27,11 +27,11 @@ Search = Callable[[Stepper, Sources], list[list[Hypothesis]]]
 
 
 class TorchEngine:
-    """Searches with any network that can `start` and `advance`. A model in training is in training again afterwards.
+    """Searches with any network that has `start` and `advance`; restores training mode afterwards.
 
-    On a CPU as many batches are decoded at once as torch has threads, each on a core of its own. `frozen` promises that
-    the weights stay as they are, so that they are laid out for the search once and not at every call. With
-    `scores="none"` greedy search leaves out the softmax.
+    On a CPU, as many batches are decoded in parallel as torch has threads, each on its own core. `frozen` means that
+    the weights will not change, so they are copied for the fast step once instead of at every call. With
+    `scores="none"` greedy search skips the softmax.
     """
 
     name = "torch"
@@ -54,10 +54,10 @@ class TorchEngine:
             return [[one] for one in greedy_search(model, batch, options, scored=self.scores != "none")]
 
         def constrained(model: Stepper, batch: Sources) -> list[list[Hypothesis]]:
-            # What is required may be very unlikely. A length penalty would then reward padding the output with other
-            # words, which makes up for it. So here the likeliest output is the best.
+            # Required phrases may be very unlikely. With a length penalty, longer outputs would be preferred because
+            # their other words raise the average. So the search here ranks by probability alone.
             likeliest = replace(options, length_penalty=0.0)
-            found = beam_search(model, batch, likeliest, options.beam + MORE_PLACES, ConstrainedSelect(batch))
+            found = beam_search(model, batch, likeliest, options.beam + EXTRA_SLOTS, ConstrainedSelect(batch))
             alpha = options.length_penalty
             return [[Hypothesis.of(h.tokens, h.log_probs, h.stopped, alpha) for h in each] for each in found]
 
@@ -79,19 +79,19 @@ class TorchEngine:
         sampling: Sampling,
         requests: Sequence[Request] | None,
     ) -> list[list[Hypothesis]]:
-        """Each sample is a sentence of its own; equal samples are given once."""
+        """Decodes each sample like a sentence of its own; identical samples are returned once."""
         if any(request.phrases for request in requests or ()):
-            raise UsageError("required phrases (glossary, protected spans) need a search; leave out the sampling")
+            raise UsageError("required phrases (glossary, protected spans) do not work with sampling; leave one out")
         count = options.n_best
         repeated = [source for source in sources for _ in range(count)]
-        wanted = None if requests is None else [request for request in requests for _ in range(count)]
+        repeated_requests = None if requests is None else [request for request in requests for _ in range(count)]
 
         def draw(model: Stepper, batch: Sources) -> list[list[Hypothesis]]:
             keys = [row_key(sampling.seed, repeated[place], place % count) for place in batch.indices]
             sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
             return [[one] for one in greedy_search(model, batch, options, sampler)]
 
-        found = self._run(draw, repeated, options, wanted, range(len(repeated)))
+        found = self._run(draw, repeated, options, repeated_requests, range(len(repeated)))
         samples = [found[place][0] for place in range(len(repeated))]
         return [best(samples[place * count : (place + 1) * count], count) for place in range(len(sources))]
 
@@ -103,7 +103,7 @@ class TorchEngine:
         requests: Sequence[Request] | None,
         places: Sequence[int],
     ) -> dict[int, list[Hypothesis]]:
-        """What `search` finds for the sentences at `places`, in batches that are searched side by side."""
+        """Runs `search` on the sentences at `places`, in batches that are decoded in parallel."""
         device = next(self.model.parameters()).device
         workers = torch.get_num_threads() if device.type == "cpu" else 1
         groups = shares(list(batches([len(sources[place]) for place in places], options)), workers)
@@ -133,7 +133,7 @@ class TorchEngine:
 
 @contextmanager
 def _inference(model: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout within the block. To visit every module takes longer than a step: only if needed."""
+    """Disables gradients and dropout within the block. Calls `eval` only if needed: it takes longer than a step."""
     training = model.training
     if training:
         model.eval()

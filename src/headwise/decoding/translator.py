@@ -1,4 +1,4 @@
-"""Text in, text out, with any engine. Needs no torch by itself."""
+"""Translates text with any engine. Does not import torch itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, sp
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import TokenizerPair
 
-# A longer source is translated in pieces: models have hardly seen longer ones, and attention costs its square.
+# A longer source is translated in pieces: models have rarely seen longer ones, and the cost of attention is quadratic.
 LONGEST_SOURCE = 500  # tokens
 
 
@@ -25,14 +25,12 @@ class Translation(NamedTuple):
     """A translated text and what is known about it."""
 
     text: str
-    score: (
-        float  # sum of log-probabilities over the length penalty; of several sentences, their sum; NaN: not asked for
-    )
-    tokens: tuple[str, ...]  # pieces, to read
+    score: float  # log-probability over the length penalty, summed over sentences; NaN if not requested
+    tokens: tuple[str, ...]  # readable pieces
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, and of each end of sentence that was reached
-    confidence: float  # in [0, 1], see headwise.decoding.confidence; NaN: not asked for
-    stopped: Stopped = "eos"  # "length" and "loop" are signs of trouble
+    confidence: float  # in [0, 1], see headwise.decoding.confidence; NaN if not requested
+    stopped: Stopped = "eos"  # "length" and "loop" mean that the translation was cut off
     alternatives: tuple[Translation, ...] = ()  # the next best, best first
 
 
@@ -40,12 +38,12 @@ EMPTY = Translation("", 0.0, (), (), (), 1.0)
 
 
 class Translator:
-    """A model directory's tokenizers, defaults and an engine."""
+    """Translates with a model directory's tokenizers and defaults, and an engine."""
 
     def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine) -> None:
         self.bundle, self.tokenizers, self.engine = bundle, tokenizers, engine
         self._scored = engine.scores != "none"
-        self._asked: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
+        self._last: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
         self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
         longest = bundle.settings.longest
         self.longest_source = LONGEST_SOURCE if longest is None else min(LONGEST_SOURCE, longest - 1)
@@ -63,15 +61,15 @@ class Translator:
         split_sentences: bool = False,
         **options: Any,
     ) -> list[Translation]:
-        """One translation per text, in order; a blank text gives an empty one without asking the model.
+        """Returns one translation per text, in order; a blank text gives an empty one without running the model.
 
         `glossary` maps source terms to terms that the translation must use; `protect` keeps placeholders, tags,
         addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one per text;
-        further options are those of SearchOptions. A text of several sentences is best translated with
-        `split_sentences`; one that is too long for the model is split in any case.
+        further options are those of SearchOptions. Use `split_sentences` for texts of several sentences; a text that is
+        too long for the model is always split.
         """
         if isinstance(texts, str):
-            raise UsageError("translate takes a list of texts; put the one text in a list")
+            raise UsageError("translate takes a list of texts, not a single one; put it in a list")
         prefixes = [prefix] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one per text")
@@ -89,20 +87,20 @@ class Translator:
         return [self.joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
 
     def options(self, **changes: Any) -> SearchOptions:
-        """The model's defaults with changes; None is no change."""
-        asked, (last, options) = tuple(changes.items()), self._asked
-        if asked != last:  # as a rule a caller asks for the same again
+        """Combines the model's defaults with changes; None means no change."""
+        asked, (last, options) = tuple(changes.items()), self._last
+        if asked != last:  # most callers repeat the same options
             try:
                 options = SearchOptions.of_model(self.bundle.decoding, **changes)
             except TypeError as error:
-                raise UsageError(f"no such option: {error}") from error
-            self._asked = asked, options
+                raise UsageError(f"unknown option: {error}") from error
+            self._last = asked, options
         return options
 
     # ---- text to sentences and back
 
     def pieces(self, text: str, split: bool) -> list[Sentence]:
-        """What is translated on its own: the text, or its sentences, none too long. White space is an empty one."""
+        """Splits a text into pieces that fit the model: the text itself, or its sentences. Empty pieces are spacing."""
         if not isinstance(text, str):
             raise DataError(f"only text can be translated, not {type(text).__name__}")
         whole = text.strip()
@@ -123,7 +121,7 @@ class Translator:
         return split_sentences(text, self.bundle.languages[0] if self.bundle.languages else None)
 
     def _fits(self, text: str) -> bool:
-        # A token is at least a byte, and a character at most four of them: most texts need no count.
+        # A token has at least one byte and a character at most four, so most texts need not be tokenized here.
         most = len(text) if text.isascii() else 4 * len(text)
         return most < self.longest_source or self._length(text) <= self.longest_source
 
@@ -131,7 +129,7 @@ class Translator:
         return len(self.tokenizers.source.encode(text)) + 1
 
     def joined(self, sentences: list[Sentence], answers: list[list[Translation]]) -> Translation:
-        """The translation of a text from its sentences' n best: the i-th alternative is made of their i-th best."""
+        """Joins the translations of a text's sentences: the i-th alternative consists of their i-th best."""
         if not answers:
             return EMPTY
         if len(sentences) == 1:
@@ -141,8 +139,8 @@ class Translator:
         ranked = []
         for rank in range(max(len(answer) for answer in answers)):
             chosen = [answer[min(rank, len(answer) - 1)] for answer in answers]
-            spoken = iter(chosen)
-            texts = [next(spoken).text if sentence.text else "" for sentence in sentences]
+            remaining = iter(chosen)
+            texts = [next(remaining).text if sentence.text else "" for sentence in sentences]
             ranked.append(_concatenated(join_sentences(texts, sentences, language), chosen))
         return ranked[0]._replace(alternatives=tuple(ranked[1:]))
 
@@ -177,7 +175,7 @@ class Translator:
         return PhraseMaker(self.tokenizers.target)
 
     def _translations(self, hypotheses: list[Hypothesis], alpha: float) -> list[Translation]:
-        """Two spellings of one text are one translation."""
+        """Decodes hypotheses to text; different tokenizations of the same text count as one translation."""
         if len(hypotheses) == 1:
             return [self._translation(hypotheses[0], alpha)]
         first: dict[str, Translation] = {}

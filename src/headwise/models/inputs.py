@@ -1,4 +1,4 @@
-"""What every model does with its input: check it, mask it, give it positions."""
+"""Input handling that all models share: checks, masks and positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headwise.nn import LearnedPositions, NoPositions, SinusoidalPositions, padd
 
 
 def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
-    """The position code that is added to embeddings, by name."""
+    """Builds the module that adds positions to embeddings, by name."""
     if kind == "sinusoidal":
         return SinusoidalPositions(model_dim)
     if kind == "learned":
@@ -19,7 +19,7 @@ def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
 
 
 def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
-    """Checks ranks and lengths only: nothing here reads the ids themselves, so a step is not slowed."""
+    """Checks shapes and lengths but not the ids themselves, which would slow down every step."""
     if ids.dim() != 2:
         raise ShapeError(f"{name} ids must be (batch, length), not shape {tuple(ids.shape)}")
     if lengths is None or torch.compiler.is_compiling():
@@ -32,15 +32,15 @@ def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:
         and not 0 <= int(lengths.min()) <= int(lengths.max()) <= ids.size(1)
     ):
         raise ShapeError(
-            f"{name} lengths must be 0…{ids.size(1)}, but go from {int(lengths.min())} to {int(lengths.max())}"
+            f"{name} lengths must be 0…{ids.size(1)}, but range from {int(lengths.min())} to {int(lengths.max())}"
         )
 
 
 def allowed_by_lengths(lengths: Tensor | None, max_length: int) -> Tensor | None:
-    """(B,) -> (B, 1, 1, max_length): every query may see its row's tokens and none of its padding. None: all may.
+    """Computes the padding mask (B,) -> (B, 1, 1, max_length), or None if every query may see every position.
 
-    Where no row is padded there is nothing to hide, and attention is faster without a mask. On a GPU that is not
-    looked at: it would wait for the device.
+    Without padding there is nothing to hide, and attention is faster without a mask. On a GPU this is not checked,
+    because it would have to wait for the device.
     """
     if lengths is None:
         return None

@@ -1,4 +1,4 @@
-"""A language model: the encoder stack with a causal mask, which is the same machine as a decoder-only GPT."""
+"""A language model: the encoder stack with a causal mask, the architecture of a decoder-only GPT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headwise.nn import AdaptiveEmbedding, Cache, Dropout, Embedding, Encoder, L
 
 @dataclass
 class LanguageState:
-    """What every layer remembers of the tokens so far."""
+    """What every layer keeps of the tokens so far."""
 
     past: list[Cache]
     length: int = 0
@@ -29,7 +29,7 @@ class LanguageState:
 
 
 class LanguageModel(Network):
-    """lm(ids) gives the logits of the next token at every position; position t depends on tokens 0…t only.
+    """Predicts the next token: lm(ids) gives its logits at every position; position t depends on tokens 0…t only.
 
     Keyword arguments are those of LanguageModelSettings: model_dim, num_heads, layers, ff_dim, dropout, norm, …
     """
@@ -68,7 +68,7 @@ class LanguageModel(Network):
     # ---- decoding
 
     def start(self, source: tuple[Tensor, ...] | None = None, rows: int = 1) -> LanguageState:
-        """A state before the first token. There is no source: a prompt is what is appended first."""
+        """Creates the state before the first token. There is no source: a prompt is the first thing to append."""
         return LanguageState([layer.self_attention.new_cache() for layer in self.stack.layers])  # type: ignore[operator, union-attr]
 
     def advance(self, state: LanguageState, tokens: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class LanguageModel(Network):
     def decoder_parts(self) -> DecoderParts:
         return DecoderParts(self.embed, self.stack.layers, self.stack.norm)
 
-    # ---- what training and looking ask
+    # ---- for training and for looking inside
 
     def shard_units(self) -> Iterator[nn.Module | list[nn.Module]]:
         yield from self.stack.layers
@@ -96,7 +96,7 @@ class LanguageModel(Network):
 
 
 def _table(vocab: int, sizes: LanguageModelSettings) -> Embedding | AdaptiveEmbedding:
-    """Vectors of the words, for input and output: all of one width, or narrower from each cut-off on."""
+    """Builds the embedding table, for input or output: of one width, or narrower from each cut-off on."""
     if sizes.cutoffs and sizes.absent:
         raise ShapeError("cutoffs are for a vocabulary that has all special tokens: set absent = 0")
     if sizes.cutoffs:

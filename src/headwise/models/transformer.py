@@ -19,7 +19,7 @@ from headwise.nn import Cache, Decoder, Dropout, Embedding, Encoder, LayerMakers
 
 @dataclass
 class Memory:
-    """What the encoder made of the source: states (B, S, D) and which of them are tokens (B, 1, 1, S), None = all."""
+    """The encoder's output: states (B, S, D), and the mask of those that are tokens (B, 1, 1, S), None = all."""
 
     states: Tensor
     allowed: Tensor | None
@@ -27,10 +27,10 @@ class Memory:
 
 @dataclass
 class DecoderState:
-    """All that a decoding step needs of the past. Rows are hypotheses; `group` of them share a source sentence.
+    """Everything that a decoding step needs of the past. Rows are hypotheses; `group` of them share a source sentence.
 
-    Before they first differ, one row per sentence is enough: the first step may have only that, and `reorder` makes
-    more.
+    Until hypotheses differ, one row per sentence is enough: the first step may have just one, and `reorder` expands
+    the rows.
     """
 
     cross: list[tuple[Tensor, ...]]  # each layer's keys and values of the memory, (sentences, H, S, K)
@@ -55,7 +55,7 @@ class DecoderState:
 
 
 class Transformer(Network):
-    """Encoder and decoder: model(source_ids, target_ids) gives the logits of the next token at every position.
+    """The encoder-decoder: model(source_ids, target_ids) gives the logits of the next token at every position.
 
     Keyword arguments are those of TransformerSettings: model_dim, num_heads, encoder_layers, decoder_layers, ff_dim,
     dropout, norm, activation, positions, tie, …
@@ -109,14 +109,14 @@ class Transformer(Network):
         check_ids("source", source_ids, source_lengths)
         check_ids("target", target_ids, target_lengths)
         if source_ids.size(0) != target_ids.size(0):
-            raise ShapeError(f"{source_ids.size(0)} sources but {target_ids.size(0)} targets in one batch")
+            raise ShapeError(f"the batch has {source_ids.size(0)} sources but {target_ids.size(0)} targets")
         memory = self.encode(source_ids, source_lengths)
-        # Targets are padded at their end, and the causal mask hides what comes later: padding is never looked at.
+        # Targets are padded at their end, so the causal mask already hides the padding.
         out: Tensor = self.decoder(self.embed_target(target_ids), memory.states, memory.allowed)
         return out
 
     def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Memory:
-        """Reads the source once: (B, S) -> Memory of (B, S, D)."""
+        """Encodes the source: (B, S) -> Memory of (B, S, D)."""
         check_ids("source", source_ids, source_lengths)
         allowed = allowed_by_lengths(source_lengths, source_ids.size(1))
         x = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (B, S, D)
@@ -129,9 +129,9 @@ class Transformer(Network):
     # ---- decoding
 
     def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> DecoderState:
-        """Reads the source (ids, lengths) and computes the keys and values of cross-attention once."""
+        """Encodes the source (ids, lengths) and computes the keys and values of cross-attention once."""
         if source is None:
-            raise ShapeError("a translation starts from a source: start((source_ids, source_lengths), rows)")
+            raise ShapeError("a translation needs a source: call start((source_ids, source_lengths), rows)")
         memory = self.encode(*source)
         past = [layer.self_attention.new_cache() for layer in self.decoder.layers]  # type: ignore[operator, union-attr]
         return DecoderState(self.decoder.keys_values(memory.states), memory.allowed, past, rows, rows)
@@ -148,11 +148,11 @@ class Transformer(Network):
     def decoder_parts(self) -> DecoderParts:
         return DecoderParts(self.embed_target, self.decoder.layers, self.decoder.norm)
 
-    # ---- what training and looking ask
+    # ---- for training and for looking inside
 
     def shard_units(self) -> Iterator[nn.Module | list[nn.Module]]:
-        """The decoder computes the keys and values of all its cross-attentions before its first layer runs, so those
-        belong to the decoder as a whole."""
+        """Yields layers, except that the cross-attentions belong to the decoder as a whole: it computes the keys and
+        values of all of them before its first layer runs."""
         yield from self.encoder.layers
         for layer in self.decoder.layers:
             yield [layer.self_attention, layer.feed_forward]  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""The parts of a Transformer, as tensors in and tensors out.
+"""The building blocks of a Transformer: modules and functions from tensors to tensors.
 
 Axis letters, the same in every file: B batch, S source (or key) length, T target (or query) length, H heads,
 K head size, D model width, F feed-forward width, V vocabulary. Masks are boolean, True = may attend, named `allowed`.

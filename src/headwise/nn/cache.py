@@ -1,4 +1,4 @@
-"""What an attention remembers of the tokens so far, so that a decoding step computes the newest token only."""
+"""Caches of earlier tokens, so that a decoding step computes only the newest one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 
 
 class Cache(Protocol):
-    """The past of one layer: keys and values, a segment memory, running sums, or a recurrent state.
+    """What one layer keeps of the past: keys and values, a segment memory, running sums, or a recurrent state.
 
-    The layer that made a cache is the one that fills it; searches only reorder its rows.
+    Only the layer that created a cache fills it; a search only reorders its rows.
     """
 
     length: int  # tokens so far
@@ -22,7 +22,7 @@ class Cache(Protocol):
 
 
 class KeyValueCache:
-    """Keys and values. Room is doubled when it runs out; a step copies two vectors per row, no more."""
+    """Keys and values. The capacity doubles when it runs out; otherwise a step copies two vectors per row only."""
 
     def __init__(self, capacity: int = 32) -> None:
         self.capacity = capacity
@@ -40,7 +40,7 @@ class KeyValueCache:
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
 
     def contents(self) -> tuple[Tensor, Tensor]:
-        """All keys and values, (B, H, length, K) each; there must be some."""
+        """Returns all keys and values, (B, H, length, K) each; the cache must not be empty."""
         assert self._key is not None
         assert self._value is not None
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
@@ -67,7 +67,7 @@ class KeyValueCache:
 
 
 class NoCache(KeyValueCache):
-    """Remembers nothing: what attention has when a whole sequence is computed in one pass."""
+    """Stores nothing: for computing a whole sequence in one pass."""
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         return key, value

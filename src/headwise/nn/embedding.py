@@ -1,4 +1,4 @@
-"""Token ids to vectors: the paper's section 3.4."""
+"""Embeddings, from token ids to vectors: the paper's section 3.4."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Embedding(nn.Module):
         self.vocab, self.absent, self.scale = vocab, absent, math.sqrt(model_dim) if scaled else 1.0
         self.weight = nn.Parameter(torch.empty(vocab - absent, model_dim))
         self.register_parameter("bias", nn.Parameter(torch.zeros(vocab - absent)) if bias else None)
-        # Deviation 1/√D serves both uses of a tied table: times √D the embeddings have variance 1, like the positions
-        # that are added; and a normalised state h (|h|² = D) gives logits h·E of variance 1, so training starts near
-        # the uniform loss ln V. (Xavier would give logits of variance D/V·2, PyTorch's N(0, 1) of variance D.)
+        # A standard deviation of 1/√D suits both uses of a tied table: times √D, embeddings have variance 1, like the
+        # positions that are added; and a normalised state h (|h|² = D) gives logits h·E of variance 1, so training
+        # starts near the uniform loss ln V. (Xavier would give logits of variance D/V·2, PyTorch's N(0, 1) D.)
         nn.init.normal_(self.weight, std=model_dim**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:  # (B, T) -> (B, T, D)
@@ -50,7 +50,7 @@ class Embedding(nn.Module):
         return with_absent(F.linear(states, self.weight, self.bias), self.absent)
 
     def loss(self, states: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        """Sums over rows (rows, D) of the smoothed objective and of -log P(target)."""
+        """Sums the smoothed objective and -log P(target) over rows (rows, D)."""
         weight, targets = self.weight, targets - self.absent if self.absent else targets
         if self.bias is not None:  # the bias is the weight of one more coordinate, which is 1
             states = F.pad(states, (0, 1), value=1.0)
@@ -64,8 +64,8 @@ def with_absent(logits: Tensor, absent: int) -> Tensor:
 
 
 def explain_ids(ids: Tensor, vocab: int) -> ShapeError:
-    """Why ids cannot be looked up."""
+    """Explains why ids cannot be looked up, as an error to raise."""
     if ids.is_floating_point() or ids.dtype == torch.bool:
         return ShapeError(f"token ids must be integers, not {ids.dtype}")
     low, high = int(ids.min()), int(ids.max())
-    return ShapeError(f"token ids must be 0…{vocab - 1} (the vocabulary), but there are ids from {low} to {high}")
+    return ShapeError(f"token ids must be 0…{vocab - 1} (the vocabulary), but they range from {low} to {high}")

@@ -20,8 +20,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def activation_function(name: str) -> Callable[[Tensor], Tensor]:
+    """Returns an activation function by name."""
     if name not in ACTIVATIONS:
-        raise ShapeError(f"unknown activation '{name}'; there are {', '.join(ACTIVATIONS)}")
+        raise ShapeError(f"unknown activation '{name}'; choose one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
 
 

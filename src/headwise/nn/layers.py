@@ -1,6 +1,6 @@
 """Encoder and decoder: the paper's section 3.1 and figure 1.
 
-A stack does not know what its layers are made of: it is given makers of their parts.
+A stack does not know the kinds of its layers' parts: it gets functions that make them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from headwise.nn.positions import RotaryPositions
 
 @dataclass(frozen=True)
 class LayerMakers:
-    """Makes the parts of a stack's layers; each maker is called once per layer."""
+    """Functions that make the parts of a stack's layers; each is called once per layer."""
 
     attention: Callable[[], Attention]
     feed_forward: Callable[[], nn.Module]
     norm: Callable[[], nn.Module]
-    cross_attention: Callable[[], MultiHeadAttention] | None = None  # decoders that read an encoder's output
+    cross_attention: Callable[[], MultiHeadAttention] | None = None  # for decoders that attend to an encoder's output
     dropout: float = 0.0  # on each sub-layer's output
     norm_first: bool = False  # pre-norm; otherwise post-norm, as in the paper
 
@@ -46,7 +46,7 @@ class LayerMakers:
         activation: str = "relu",
         rotary: RotaryPositions | None = None,
     ) -> LayerMakers:
-        """The paper's layer: multi-head attention, LayerNorm, a feed-forward network of two maps."""
+        """Makes the paper's layer: multi-head attention, LayerNorm, a feed-forward network of two linear maps."""
         if norm not in ("post", "pre"):
             raise ShapeError(f"norm must be 'post' (the paper) or 'pre', not '{norm}'")
         weights_dropout = dropout if attention_dropout is None else attention_dropout
@@ -65,12 +65,12 @@ class LayerMakers:
         return Residual(self.norm(), self.dropout, self.norm_first)
 
     def final_norm(self, wanted: bool | None) -> nn.Module:
-        """A norm after the last layer; by default only where that layer leaves its sum unnormalised (pre-norm)."""
+        """Makes the norm after the last layer; by default only with pre-norm, whose last sum is not normalised."""
         return self.norm() if (self.norm_first if wanted is None else wanted) else nn.Identity()
 
 
 class Residual(nn.Module):
-    """The frame of a sub-layer: LayerNorm(x + Sublayer(x)) (post-norm, the paper), or x + Sublayer(LayerNorm(x))."""
+    """Residual connection and norm: LayerNorm(x + Sublayer(x)) (post-norm) or x + Sublayer(LayerNorm(x)) (pre-norm)."""
 
     def __init__(self, norm: nn.Module, dropout: float, norm_first: bool) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward. With `causal` it is a layer of a language model."""
+    """Self-attention, then feed-forward. With `causal` it is the layer of a language model."""
 
     def __init__(self, make: LayerMakers) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, make: LayerMakers) -> None:
         super().__init__()
         if make.cross_attention is None:
-            raise ShapeError("a decoder layer needs a maker of its cross-attention")
+            raise ShapeError("a decoder layer needs cross-attention: set LayerMakers.cross_attention")
         self.self_attention, self.self_residual = make.attention(), make.residual()
         self.cross_attention, self.cross_residual = make.cross_attention(), make.residual()
         self.feed_forward, self.feed_residual = make.feed_forward(), make.residual()
@@ -114,15 +114,15 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """x is (B, T, D), `cross` the keys and values of the encoder's output; `options` go to the self-attention."""
         x = self.self_residual(x, lambda y: self.self_attention(y, y, y, causal=True, **options))
-        x = self.cross_residual(x, lambda y: self._look_across(y, cross[0], cross[1], cross_allowed))
+        x = self.cross_residual(x, lambda y: self._attend_to_source(y, cross[0], cross[1], cross_allowed))
         out: Tensor = self.feed_residual(x, self.feed_forward)
         return out
 
-    def _look_across(self, y: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
-        """The query comes from the decoder, key and value from the encoder (section 3.2.3).
+    def _attend_to_source(self, y: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None) -> Tensor:
+        """Takes the query from the decoder, key and value from the encoder (section 3.2.3).
 
-        While decoding, several hypotheses of one sentence share its keys and values: they stand side by side as if they
-        were positions, so (B·beam, 1, D) becomes (B, beam, D) and nothing of the encoder's output is repeated.
+        While decoding, the hypotheses of one sentence share its keys and values. They are treated like positions, so
+        (B·beam, 1, D) becomes (B, beam, D), and the encoder's output need not be repeated.
         """
         rows, length, _ = y.shape
         if rows != key.size(0):
@@ -142,7 +142,7 @@ class Encoder(nn.Module):
     def forward(
         self, x: Tensor, allowed: Tensor | None = None, *, past: Sequence[Cache] | None = None, **options: Any
     ) -> Tensor:  # (B, T, D) -> (B, T, D)
-        """`past` has a cache per layer; `options` go to every attention: bias, causal."""
+        """`past` has one cache per layer; `options` go to every attention: bias, causal."""
         for index, layer in enumerate(self.layers):
             x = layer(x, allowed, past=None if past is None else past[index], **options)
         out: Tensor = self.norm(x)
@@ -160,11 +160,11 @@ class Decoder(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, memory_allowed: Tensor | None = None, *, bias: Tensor | None = None
     ) -> Tensor:
-        """One masked pass over a whole target: (B, T, D), (B, S, D) -> (B, T, D)."""
+        """Computes a whole target in one masked pass: (B, T, D), (B, S, D) -> (B, T, D)."""
         return self.advance(x, self.keys_values(memory), memory_allowed, bias=bias)
 
     def keys_values(self, memory: Tensor) -> list[tuple[Tensor, ...]]:
-        """Keys and values of the encoder's output, for each layer's cross-attention: the same at every step."""
+        """Computes the keys and values of each layer's cross-attention once, since they are the same at every step."""
         return [layer.cross_attention.heads(memory, 1, 3) for layer in self.layers]  # type: ignore[operator, union-attr]
 
     def advance(
@@ -176,7 +176,7 @@ class Decoder(nn.Module):
         past: Sequence[Cache] | None = None,
         bias: Tensor | None = None,
     ) -> Tensor:
-        """The newest tokens x (B, T, D), given the keys and values of memory and of what was decoded before."""
+        """Computes the newest tokens x (B, T, D), given the keys and values of memory and of the earlier tokens."""
         for index, layer in enumerate(self.layers):
             x = layer(x, cross[index], cross_allowed, past=None if past is None else past[index], bias=bias)
         out: Tensor = self.norm(x)

@@ -42,7 +42,7 @@ class MultiHeadAttention(Attention):
         return self.attend(q, k, v, allowed, bias=bias, causal=causal)
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        """The three inputs in the heads' own spaces, (B, H, length, K) each: one matmul for self-attention."""
+        """Projects the three inputs into the heads' subspaces, (B, H, length, K) each; self-attention by one matmul."""
         if query is key and key is value:
             return self.heads(query, 0, 3)
         return *self.heads(query, 0, 1), *self.heads(key, 1, 2), *self.heads(value, 2, 3)
@@ -51,7 +51,7 @@ class MultiHeadAttention(Attention):
         self, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None = None, *,
         bias: Tensor | None = None, causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Attention in each head, heads joined, output projection: (B, H, T, K) … -> (B, T, D)."""
+        """Computes attention in each head, concatenates the heads and projects: (B, H, T, K) … -> (B, T, D)."""
         allowed = allowed[:, None] if allowed is not None and allowed.dim() == 3 else allowed  # one mask for all heads
         rate = self.dropout if self.training else 0.0
         heads = fast_attention(q, k, v, allowed, bias=bias, causal=causal, rate=rate, scale=self.scale)
@@ -62,10 +62,10 @@ class MultiHeadAttention(Attention):
         return joined
 
     def heads(self, x: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
-        """Projections first…last of (query, key, value) in one matmul, split into heads: (B, H, T, K) each."""
+        """Computes projections first…last of (query, key, value) in one matmul, split into heads: (B, H, T, K) each."""
         rows = slice(first * self.num_heads * self.head_dim, last * self.num_heads * self.head_dim)
         projected = F.linear(x, self.query_key_value.weight[rows], projection_bias(self, first, last))
-        split = projected.view(*x.shape[:2], last - first, self.num_heads, -1)  # (B, T, kinds, H, K)
+        split = projected.view(*x.shape[:2], last - first, self.num_heads, -1)  # (B, T, projections, H, K)
         return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
 
     def new_cache(self) -> KeyValueCache:
@@ -73,7 +73,7 @@ class MultiHeadAttention(Attention):
 
 
 def initialise(attention: MultiHeadAttention) -> None:
-    """Xavier for each of the four maps, not for the stack of three; biases are zero."""
+    """Initialises each of the four projections by itself (Xavier), although three share a matrix; biases are zero."""
     for matrix in (*attention.query_key_value.weight.chunk(3), attention.output.weight):
         nn.init.xavier_uniform_(matrix)
     for name, bias in attention.named_parameters():
@@ -82,10 +82,10 @@ def initialise(attention: MultiHeadAttention) -> None:
 
 
 def projection_bias(attention: MultiHeadAttention, first: int, last: int) -> Tensor | None:
-    """The biases of projections first…last. That of the keys does not learn, unless keys are rotated.
+    """Returns the biases of projections first…last. The bias of the keys is not trained, unless keys are rotated.
 
-    It shifts all scores of a query alike, which softmax cancels: its gradient is zero but for rounding, and Adam would
-    turn that into steps of full size.
+    It shifts all scores of a query equally, which softmax cancels. So its gradient is zero except for rounding errors,
+    which Adam would turn into steps of full size.
     """
     bias: Tensor | None = attention.query_key_value.bias
     if bias is None:
@@ -95,6 +95,7 @@ def projection_bias(attention: MultiHeadAttention, first: int, last: int) -> Ten
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, model_dim: int) -> None:
+    """Raises a ShapeError if the inputs do not fit together."""
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dim() != 3 or x.size(-1) != model_dim:
             raise ShapeError(f"{name} must be (batch, length, {model_dim}), not {tuple(x.shape)}")

@@ -1,4 +1,4 @@
-"""Seeing attention: the weights that a model uses, without changing a number of what it computes."""
+"""Captures the attention weights that a model uses, without changing its output."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headwise.nn.attention import Attention
 def capture_attention(
     model: nn.Module, select: Callable[[str], bool] = lambda name: True
 ) -> Iterator[dict[str, list[Tensor]]]:
-    """Within the block, every call of an attention adds its weights (B, H, T, S) to the list under its name.
+    """Collects, within the block, the weights (B, H, T, S) of every call of an attention in a list under its name.
 
-    Each kind of attention computes its own weights, masks and biases included, beside its output: outputs are the same
-    bit for bit, and outside of the block nothing is computed. Names are those of `model.named_modules()`:
+    Each kind of attention computes its weights, masks and biases included, in addition to its output: outputs are the
+    same bit for bit, and there is no cost outside of the block. Names are those of `model.named_modules()`:
     `encoder.layers.0.self_attention`, ….
     """
     captured: dict[str, list[Tensor]] = {}

@@ -1,4 +1,4 @@
-"""Where a token stands. Attention itself does not know: without these, permuting the input permutes the output."""
+"""Positional encodings. Attention alone ignores the order: without these, permuting the input permutes the output."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from headwise.errors import ShapeError
 
 
 def sinusoidal_positions(length: int, model_dim: int, base: float = 10000.0) -> Tensor:
-    """The paper's section 3.5: PE(pos, 2i) = sin(pos / base^(2i/D)), PE(pos, 2i+1) = cos(pos / base^(2i/D)).
+    """Section 3.5: PE(pos, 2i) = sin(pos / base^(2i/D)), PE(pos, 2i+1) = cos(pos / base^(2i/D)).
 
-    Each pair of columns is a hand of a clock with its own speed, so PE(pos + k) is PE(pos) turned by an angle that
-    depends on k alone: a linear map.
+    Each pair of columns rotates at its own speed, like the hand of a clock, so PE(pos + k) is PE(pos) rotated by an
+    angle that depends on k alone: a linear map.
     """
     if model_dim % 2:
-        raise ShapeError(f"sinusoidal positions come in sine/cosine pairs: the width must be even, not {model_dim}")
-    # float64 for the angles: at position 10,000 float32 would already be wrong in the fourth decimal.
+        raise ShapeError(f"sinusoidal positions need an even model_dim (sine/cosine pairs), not {model_dim}")
+    # The angles are float64: at position 10,000 float32 would already be wrong in the fourth decimal place.
     position = torch.arange(length, dtype=torch.float64)[:, None]
     wavelength = base ** (torch.arange(0, model_dim, 2, dtype=torch.float64) / model_dim)  # (D/2,)
     angle = position / wavelength  # (length, D/2)
@@ -24,7 +24,7 @@ def sinusoidal_positions(length: int, model_dim: int, base: float = 10000.0) -> 
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds the fixed sine/cosine code; the table grows by itself when a longer input comes."""
+    """Adds the fixed sine/cosine encoding; the table grows automatically for longer inputs."""
 
     table: Tensor
 
@@ -42,13 +42,13 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Adds a trained vector per position (GPT-2, BERT); there are `max_length` of them and no more."""
+    """Adds a trained vector per position (GPT-2, BERT), for at most `max_length` positions."""
 
     def __init__(self, model_dim: int, max_length: int) -> None:
         super().__init__()
         self.max_length = max_length
         self.weight = nn.Parameter(torch.empty(max_length, model_dim))
-        # As small as the tied embeddings before their scaling by sqrt(D): the token, not its place, speaks first.
+        # As small as the tied embeddings before their scaling by √D, so that at first the token outweighs its position.
         nn.init.normal_(self.weight, std=model_dim**-0.5)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # (B, T, D) -> (B, T, D)
@@ -62,7 +62,7 @@ class LearnedPositions(nn.Module):
 
 
 class NoPositions(nn.Module):
-    """Adds nothing: the order is unknown, or attention is told of it in another way (rotary)."""
+    """Adds nothing: the model ignores the order, or attention encodes it in another way (rotary)."""
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return x
@@ -78,9 +78,9 @@ class NoRotation(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Turns each pair of coordinates of queries and keys by position · speed (Su et al. 2021, arXiv 2104.09864).
+    """Rotates each pair of coordinates of queries and keys by position · speed (Su et al. 2021, arXiv 2104.09864).
 
-    A dot product of two turned vectors depends on the difference of their positions only.
+    The dot product of two rotated vectors depends only on the difference of their positions.
     """
 
     rotates = True
@@ -89,7 +89,7 @@ class RotaryPositions(nn.Module):
     def __init__(self, head_dim: int, base: float = 10000.0) -> None:
         super().__init__()
         if head_dim % 2:
-            raise ShapeError(f"rotary positions turn pairs: the head size must be even, not {head_dim}")
+            raise ShapeError(f"rotary positions need an even head size (they rotate pairs), not {head_dim}")
         speed = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
         self.register_buffer("angles", speed.float(), persistent=False)  # (K/2,)
 
@@ -97,5 +97,5 @@ class RotaryPositions(nn.Module):
         position = torch.arange(start, start + x.size(-2), device=x.device, dtype=torch.float32)
         angle = position[:, None] * self.angles.float()  # (T, K/2)
         sine, cosine = angle.sin().to(x.dtype), angle.cos().to(x.dtype)
-        left, right = x.chunk(2, dim=-1)  # halves, as GPT-NeoX and LLaMA pair them
+        left, right = x.chunk(2, dim=-1)  # pairs across halves, as in GPT-NeoX and LLaMA
         return torch.cat((left * cosine - right * sine, right * cosine + left * sine), dim=-1)

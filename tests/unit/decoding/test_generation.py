@@ -36,14 +36,14 @@ def test_the_text_has_no_prompt_and_ends_before_the_stop_string() -> None:
 
 def test_the_end_that_may_still_become_a_stop_string_is_not_sure() -> None:
     writing = write("abc", stops=("cde",))
-    assert writing.text[: writing.sure] == "a"
-    assert write("abc", stops=("cde",), max_tokens=3).sure == 3  # it is done
+    assert writing.text[: writing.final_length] == "a"
+    assert write("abc", stops=("cde",), max_tokens=3).final_length == 3  # it is done
 
 
 def test_a_wrong_option_is_one_clear_line() -> None:
     assert (read_stops("x"), read_stops(["x", "y"]), read_stops(())) == (("x",), ("x", "y"), ())
     with pytest.raises(UsageError, match="must not be empty"):
         read_stops(["x", ""])
-    with pytest.raises(UsageError, match=r"no such option.*heat"):
+    with pytest.raises(UsageError, match=r"unknown option.*heat"):
         read_sampling({"heat": 1.0})
     assert read_sampling({"top_k": 5}).top_k == 5

@@ -50,5 +50,5 @@ def test_dropout_is_inside_and_in_training_only(kind: type[FeedForward | GatedFe
 
 @pytest.mark.parametrize("kind", [FeedForward, GatedFeedForward])
 def test_an_unknown_activation_is_one_clear_line(kind: type[FeedForward | GatedFeedForward]) -> None:
-    with pytest.raises(ShapeError, match="unknown activation 'tanh'; there are relu, gelu"):
+    with pytest.raises(ShapeError, match="unknown activation 'tanh'; choose one of relu, gelu"):
         kind(4, 4, activation="tanh")

@@ -144,7 +144,7 @@ def test_every_layer_of_a_stack_gets_the_bias() -> None:
 
 def test_makers_that_do_not_fit_are_one_clear_line() -> None:
     make = LayerMakers.standard(8, 2, 16)
-    with pytest.raises(ShapeError, match="needs a maker of its cross-attention"):
+    with pytest.raises(ShapeError, match="a decoder layer needs cross-attention"):
         DecoderLayer(replace(make, cross_attention=None))
     with pytest.raises(ShapeError, match=r"norm must be 'post'.*not 'middle'"):
         LayerMakers.standard(4, 2, 4, norm="middle")

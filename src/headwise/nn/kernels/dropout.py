@@ -1,7 +1,7 @@
 """Dropout that is cheap on a CPU.
 
-`F.dropout` spends most of its time drawing one float per element. Sixteen random bits per element hit any rate within
-1/65536, and one 64-bit draw holds four of them: forward and backward take less than half the time
+`F.dropout` spends most of its time drawing one float per element. Sixteen random bits per element approximate any rate
+within 1/65536, and one 64-bit draw has four of them: forward and backward take less than half the time
 (benchmarks/kernels.py).
 """
 
@@ -22,7 +22,7 @@ _thread = threading.local()
 
 @contextmanager
 def seeded_dropout(seed: int) -> Iterator[None]:
-    """Within the block, this thread's masks depend on `seed` alone, whatever other threads draw."""
+    """Makes this thread's masks within the block depend on `seed` alone, whatever other threads draw."""
     _thread.generator = torch.Generator().manual_seed(seed)
     try:
         yield
@@ -66,7 +66,7 @@ class _BitDropout(torch.autograd.Function):
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """Zeroes each element with probability `rate` and scales the others by 1 / (1 - rate), so the mean stays."""
+    """Zeroes each element with probability `rate` and scales the others by 1 / (1 - rate), which keeps the mean."""
     if rate == 0.0:
         return x
     if not runs_here(x):

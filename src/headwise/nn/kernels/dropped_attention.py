@@ -76,7 +76,7 @@ def _weights(
         scores.view(*heads, *scores.shape[1:]).add_(bias)
     if allowed is None:
         return scores.softmax(dim=-1)
-    # Adding the most negative number hides a cell as well as filling it in, and is one quick pass.
+    # Adding a very negative number masks an entry as well as filling it in, and takes a single fast pass.
     hidden = torch.zeros(allowed.shape, dtype=q.dtype).masked_fill_(~allowed, torch.finfo(q.dtype).min / 2)
     scores.view(*heads, *scores.shape[1:]).add_(hidden)
     weights = scores.softmax(dim=-1)

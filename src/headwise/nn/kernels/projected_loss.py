@@ -1,4 +1,4 @@
-"""Logits and their loss without ever holding all the logits: the output projection of training, by chunks of rows."""
+"""Output projection and loss in chunks of rows, so that the full logits are never held in memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Logits held at a time: with 8,000 classes 250 rows, 8 MB, which stays near the cache.
+# Logits held at a time: with 8,000 classes 250 rows, 8 MB, which about fits the cache.
 _CHUNK_NUMBERS = 2_000_000
 
 
 def projected_loss(states: Tensor, weight: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Sums over rows of the smoothed and of the plain cross-entropy of softmax(states @ weightᵀ).
+    """Sums the smoothed and the plain cross-entropy of softmax(states @ weightᵀ) over rows.
 
-    states (rows, D), weight (V, D), targets (rows,). The second sum has no gradient. A chunk of rows is projected, its
-    loss taken, its gradient written over it and multiplied back at once, so the logits are touched while they are still
-    in the cache.
+    states (rows, D), weight (V, D), targets (rows,). The second sum has no gradient. Each chunk of rows is projected,
+    its loss computed, its gradient written over it and multiplied back at once, while the logits are still in the
+    cache.
     """
     total: Tensor
     log_loss: Tensor
@@ -28,7 +28,7 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         classes = weight.size(0)
-        # float64 where it is free: the sum of many chunks then does not depend on how many there are.
+        # float64 where it costs nothing, so that the sum does not depend on the number of chunks.
         total = torch.zeros(
             2, dtype=torch.float64 if states.device.type == "cpu" else torch.float32, device=states.device
         )
@@ -48,8 +48,8 @@ class _ProjectedLoss(torch.autograd.Function):
             log_loss = (norm - picked).sum(dtype=total.dtype)
             spread = (norm - chunk @ mean_weight).sum(dtype=total.dtype)
             total += torch.stack(((1.0 - smoothing) * log_loss + smoothing * spread, log_loss))
-            # d loss / d logits = softmax - (1 - ε)·target - ε/V. The first term is exps / sums: the division is done on
-            # the narrow side; the second touches one class a row; the third is the same vector for all rows.
+            # d loss / d logits = softmax - (1 - ε)·target - ε/V. The first term is exps / sums, where the division is
+            # done on the narrower matrix; the second has one class per row; the third is the same for all rows.
             if grad_states is not None:
                 grad = torch.mm(exps, weight, out=grad_states[start : start + size]).div_(sums[:, None])
                 grad.sub_(weight[wanted], alpha=1.0 - smoothing).sub_(mean_weight, alpha=smoothing)

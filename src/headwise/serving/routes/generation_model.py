@@ -66,8 +66,8 @@ async def stream_text(model: GenerationModel, prompt: str, options: Mapping[str,
 
     def on_token(samples: list[Writing]) -> None:
         for number, sample in enumerate(samples):
-            text = sample.text[sent[number] : sample.sure]
-            sent[number] = max(sent[number], sample.sure)
+            text = sample.text[sent[number] : sample.final_length]
+            sent[number] = max(sent[number], sample.final_length)
             over = sample.stopped or len(sample.ids) == options["max_tokens"]
             if not ended[number] and (text or over):
                 reason: Literal["length", "stop"] = "stop" if sample.stopped else "length"
