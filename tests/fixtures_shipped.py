@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def finished_run(directory: Path, model: Path) -> Path:
     bundle = open_bundle(directory / "model")
     write_config(
         directory / "model",
-        type(bundle)(**{**bundle.__dict__, "card": {**bundle.card, "parameters": 92160, "recipe": {"data": data}}}),
+        replace(bundle, card={**bundle.card, "parameters": 92160, "recipe": {"data": data}}),
     )
     (directory / "finished.json").write_text(
         json.dumps({"reason": "steps", "step": 250, "seconds": 90.0, "best": {"bleu": 99.0}}), encoding="utf-8"
@@ -71,6 +72,4 @@ def ship_another(path: Path, name: str, source: str, target: str) -> None:
     """A copy of a shipped model that claims another pair of languages."""
     copy = path.parent / name
     shutil.copytree(path, copy)
-    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
-    config["languages"] = [source, target]
-    (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_config(copy, replace(open_bundle(copy), languages=(source, target)))

@@ -1,18 +1,72 @@
-"""Writes files atomically: a file is complete or absent, never partial."""
+"""Writes files atomically (complete or absent, never partial); reads ordinary files of bounded size only."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from headwise.errors import UsageError, WorkFailed
 
 
+def check_name(path: str | Path) -> None:
+    """Refuses a name that the system cannot hold; Path.exists and its like would raise an OSError for it."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"the file name '{shortened(str(path))}' is longer than the system allows") from None
+    except ValueError:
+        raise UsageError(f"the file name '{shortened(str(path))}' has a NUL character in it") from None
+
+
+def shortened(text: str, longest: int = 120) -> str:
+    """Its beginning and end, so that a message stays one line that can be read."""
+    return text if len(text) <= longest else f"{text[: longest - 30]}…{text[-25:]}"
+
+
+@contextmanager
+def opened_file(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
+    """Opens an ordinary file for reading. Anything else is an OSError: a pipe would hang, a device has no end.
+
+    What is looked at is what is read: the file is opened first, without waiting, and then asked what it is. `most`
+    bounds its size in bytes.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
+        if most is not None and status.st_size > most:
+            size = f"it has {status.st_size:,} bytes, more than the {most:,} that it may have"
+            raise OSError(errno.EFBIG, size, str(path))
+        yield stream
+
+
+def read_bounded(path: str | Path, most: int) -> bytes:
+    """The content of an ordinary file of at most `most` bytes; OSError otherwise."""
+    with opened_file(path, most) as stream:
+        content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
+    if len(content) > most:  # it grew since it was looked at
+        raise OSError(errno.EFBIG, f"it has more than the {most:,} bytes that it may have", str(path))
+    return content
+
+
+def file_hash(path: str | Path) -> str:
+    """SHA-256 of an ordinary file."""
+    with opened_file(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def check_place(path: Path) -> None:
     """Refuses a path where no file can be written, before any work is done for it."""
+    check_name(path)
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError(
             f"{path} cannot be written: {'it is a directory' if path.is_dir() else 'there is no such folder'}; "
@@ -58,5 +112,23 @@ def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked_file(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Holds the lock of a file that is made for it. Without `wait`, a lock that another process holds is an OSError."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "its lock file is not an ordinary file", str(path))
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass  # a file system without locks: the last one wins
+        yield
     finally:
         os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from torch import Tensor
 
 from headwise.bundle.checkpoint import MODEL, load_tensors
 from headwise.bundle.directory import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.bundle.weights import check_weights
 from headwise.errors import ModelError, UsageError
 
 
 def model_directory(path: Path) -> Path:
     """A checkpoint has its model directory inside; a model directory is one itself."""
-    return path / MODEL if (path / MODEL / CONFIG).is_file() else path
+    return path / MODEL if os.path.isfile(path / MODEL / CONFIG) else path
 
 
 def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
@@ -31,6 +33,7 @@ def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
         if last is not None and _tokenizers(bundle) != _tokenizers(last):
             raise ModelError(f"{path} has another tokenizer than {last.path}; only models of one run can be averaged")
         last = bundle
+        check_weights(bundle)
         tensors = load_tensors(bundle.path / WEIGHTS)
         if sums and {n: t.shape for n, t in tensors.items()} != {n: t.shape for n, t in sums.items()}:
             raise ModelError(f"{path} is damaged: its weights do not fit its architecture; take another copy")

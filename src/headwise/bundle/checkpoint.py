@@ -11,6 +11,7 @@ Each is a new directory, synced and then renamed, so a run may be killed at any 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,8 +23,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from headwise.bundle.directory import file_hash, read_json, write_directory, write_json
+from headwise.bundle.directory import read_json, write_directory, write_json
 from headwise.errors import HeadwiseError, ModelError
+from headwise.files import file_hash
 
 MANIFEST, STATE, TENSORS, MODEL = "manifest.json", "training.json", "training.safetensors", "model"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -92,9 +94,9 @@ def open_checkpoint(path: Path) -> Checkpoint:
         raise ModelError(f"{path} is damaged: its manifest does not list its files")
     for name, digest in files.items():
         place = path / name
-        if not place.resolve().is_relative_to(path.resolve()):
+        if len(name) > 255 or not place.resolve().is_relative_to(path.resolve()):
             raise ModelError(f"{path} names a file outside itself: {name!r}")
-        if not place.is_file():
+        if not os.path.isfile(place):
             raise ModelError(f"{path} is damaged: {name} is missing")
         if file_hash(place) != digest:
             raise ModelError(f"{path} is damaged: {name} does not have the hash that was written")

@@ -1,7 +1,7 @@
 """A model directory on disk: JSON and safetensors, hashed, written whole or not at all. Needs no torch.
 
-    config.json          format version, family, task, architecture, languages, decoding defaults, precision, and the
-                         SHA-256 of the rest
+    config.json          format version, family, task, architecture, languages, decoding defaults, precision, the
+                         SHA-256 of the other files, and its own
     model.safetensors    the weights
     tokenizer.json       (or source.tokenizer.json and target.tokenizer.json)
     card.json            recipe, data fingerprints, scores with their signatures
@@ -9,6 +9,10 @@
 `config.json` is written last and holds the hashes, so a directory with a config is a whole one. Its `precision` says
 how the weights are stored: float32 (also where it is not given), or float16, half the size, which becomes float32 when
 it is loaded: models that ship with Headwise are stored so.
+
+`open_bundle` is the one way in, for every command and engine. Nothing that a directory declares is believed: files are
+ordinary ones of bounded size, read once, compared with their hash and only then parsed; what they say must have the
+right types, be possible, and agree with the weights and tokenizers that are there.
 """
 
 from __future__ import annotations
@@ -20,21 +24,26 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
+from headwise.bundle.declaration import HASH, Declaration, check_card, config_hash, read_declaration
 from headwise.bundle.shipped import locate, shipped_directories
+from headwise.bundle.stored_weights import check_sizes, checked_hash, count_weights, stored_shapes
 from headwise.config.families import family_names, find_family
 from headwise.config.family import Family, Settings
 from headwise.errors import ModelError, ShapeError, WorkFailed
-from headwise.files import sync
+from headwise.files import check_name, file_hash, read_bounded, sync
+from headwise.text.tokenizer_file import LARGEST_FILE, read_tokenizer
 
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "card.json"
+TOKENIZERS = ("tokenizer.json", "source.tokenizer.json", "target.tokenizer.json")
 PRECISIONS = ("float32", "float16")  # in which weights are stored
+LARGEST_JSON = 64 << 20  # bytes; a card has a sketch of the training data
+_LARGEST_CONFIG = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -75,43 +84,90 @@ class Bundle:
 
 def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
     """Reads and checks a model directory, or a shipped model, by its name. `verify`: every file must have its hash."""
+    check_name(path)
     path = locate(path)
-    if not (path / CONFIG).is_file():
+    if not os.path.isfile(path / CONFIG):
         place = f"{path} is not there" if not path.exists() else f"{path} has no {CONFIG}"
         names = ", ".join(shipped_directories())
         others = f", or a model that came with Headwise: {names}" if names else ""
         raise ModelError(f"no model: {place}; give a model directory, such as RUN/model{others}")
-    config = read_json(path / CONFIG)
+    config = read_json(path / CONFIG, _LARGEST_CONFIG)
+    declared = _declaration(config, path / CONFIG)
+    _check_names(path, declared.files)
+    card = parse_json(path / CARD, _content(path, CARD, declared.files, LARGEST_JSON, verify))
+    check_card(card, path / CARD)
+    bundle = Bundle(
+        path, declared.family, declared.architecture, tuple(declared.languages), declared.decoding, card,
+        declared.files, declared.precision, declared.task,
+    )  # fmt: skip
+    _check_declared(bundle)
+    if declared.sha256 is not None and declared.sha256 != config_hash(config):  # older directories have none
+        raise ModelError(
+            f"{path / CONFIG} is damaged: it does not have its own hash; take another copy (if you have edited it, "
+            f"delete its line '{HASH}')"
+        )
+    if verify:
+        _check_contents(bundle)
+    return bundle
+
+
+def _declaration(config: dict[str, Any], file: Path) -> Declaration:
     version = config.get("format")
-    if not isinstance(version, int):
-        raise ModelError(f"{path / CONFIG} is not a Headwise model: it has no format version")
+    if type(version) is not int:
+        raise ModelError(f"{file} is not a Headwise model: it has no format version")
     if version > FORMAT_VERSION:
         raise ModelError(
-            f"{path} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise"
+            f"{file.parent} has model format {version}, this version reads up to {FORMAT_VERSION}; upgrade headwise"
         )
-    precision = config.get("precision", "float32")
-    if precision not in PRECISIONS:
-        raise ModelError(f"{path / CONFIG}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
-    try:
-        files = {str(name): str(digest) for name, digest in config["files"].items()}
-        bundle = Bundle(
-            path, str(config["family"]), dict(config["architecture"]), tuple(config["languages"]),
-            dict(config["decoding"]), read_json(path / CARD), files, precision, str(config.get("task", "")),
-        )  # fmt: skip
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ModelError(f"{path / CONFIG} is damaged: {error!r}; take another copy of the model") from error
-    check_files(path, files, contents=verify)
-    return bundle
+    declared = read_declaration(config, file)
+    if declared.precision not in PRECISIONS:
+        raise ModelError(f"{file}: precision must be one of {', '.join(PRECISIONS)}, not {declared.precision!r}")
+    return declared
+
+
+def _check_declared(bundle: Bundle) -> None:
+    """What config.json says by itself: a known family, hyperparameters in their range, a task of the family."""
+    file, family = bundle.path / CONFIG, bundle.declared
+    _ = bundle.settings
+    if bundle.task_name not in family.tasks:
+        known = ", ".join(family.tasks)
+        raise ModelError(f"{file}: task '{bundle.task_name}' is not one of family '{bundle.family}': {known}")
+    for name in family.sizes:
+        value = bundle.architecture.get(name)
+        if type(value) is not int or value < 1:
+            raise ModelError(f"{file} declares an impossible architecture: {name} must be 1 or more, not {value!r}")
+
+
+def _check_contents(bundle: Bundle) -> None:
+    """The other files: each has its hash, and their sizes are those that config.json declares."""
+    path, sizes = bundle.path, bundle.declared.sizes
+    vocabularies = {}
+    for name in TOKENIZERS:
+        if name in bundle.files:
+            content = _content(path, name, bundle.files, LARGEST_FILE)
+            vocabularies[name] = read_tokenizer(path / name, content).size
+    for size in sizes:
+        wanted, found = bundle.architecture[size], _vocabulary_of(size, vocabularies)
+        if found is not None and wanted != found:
+            raise ModelError(f"{path / CONFIG} declares {size} = {wanted}, but its tokenizer has {found} tokens")
+    check_sizes(path / WEIGHTS, stored_shapes(path / WEIGHTS, bundle.precision), bundle.architecture, sizes)
+    if checked_hash(path / WEIGHTS, bundle.precision) != bundle.files[WEIGHTS]:
+        raise _wrong_hash(path, WEIGHTS)
+    others = {name: digest for name, digest in bundle.files.items() if name not in (CARD, WEIGHTS, *TOKENIZERS)}
+    check_files(path, others)
+
+
+def _vocabulary_of(size: str, vocabularies: dict[str, int]) -> int | None:
+    """`source_vocab` is the number of tokens of source.tokenizer.json, or of the one that there is."""
+    if not size.endswith("vocab"):
+        return None
+    side = size.removesuffix("_vocab") if size.endswith("_vocab") else "target"
+    return vocabularies.get(f"{side}.tokenizer.json", vocabularies.get(TOKENIZERS[0]))
 
 
 def parameter_count(bundle: Bundle) -> int:
     """Number of weights, from the header of their file alone."""
-    file = bundle.path / WEIGHTS
-    try:
-        with safe_open(file, framework="np") as stored:
-            return sum(prod(stored.get_slice(name).get_shape()) for name in stored.keys())  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
+    return count_weights(stored_shapes(bundle.path / WEIGHTS, bundle.precision))
 
 
 def check_files(directory: Path, files: dict[str, str], *, contents: bool = True) -> None:
@@ -119,19 +175,40 @@ def check_files(directory: Path, files: dict[str, str], *, contents: bool = True
     for name, digest in files.items():
         if Path(name).name != name:
             raise ModelError(f"{directory} names a file outside itself: {name!r}")
-        if not (directory / name).is_file():
+        if not os.path.isfile(directory / name):
             raise ModelError(f"{directory} is damaged: {name} is missing; take another copy")
         if contents and file_hash(directory / name) != digest:
-            raise ModelError(
-                f"{directory} is damaged: {name} does not have the hash that was written; take another copy"
-            )
+            raise _wrong_hash(directory, name)
+
+
+def _check_names(directory: Path, files: dict[str, str]) -> None:
+    """All files that are used are among those that have a hash."""
+    check_files(directory, files, contents=False)
+    needed = [CARD, WEIGHTS, *(name for name in TOKENIZERS if os.path.lexists(directory / name))]
+    if lacking := [name for name in needed if name not in files]:
+        raise ModelError(f"{directory / CONFIG} is damaged: it has no hash of {lacking[0]}; take another copy")
+
+
+def _content(directory: Path, name: str, files: dict[str, str], most: int, verify: bool = True) -> bytes:
+    """A file that is read once; it must have its hash before anybody parses it."""
+    try:
+        content = read_bounded(directory / name, most)
+    except OSError as error:
+        raise ModelError(f"{directory / name} cannot be read: {error.strerror}; take another copy") from error
+    if verify and hashlib.sha256(content).hexdigest() != files[name]:
+        raise _wrong_hash(directory, name)
+    return content
+
+
+def _wrong_hash(directory: Path, name: str) -> ModelError:
+    return ModelError(f"{directory} is damaged: {name} does not have the hash that was written; take another copy")
 
 
 def write_config(directory: Path, bundle: Bundle) -> None:
     """Finishes a model directory: the card, then the hashes of all files, then config.json."""
     write_json(directory / CARD, bundle.card)
     names = sorted(p.name for p in directory.iterdir() if p.is_file() and p.name != CONFIG)
-    config = {
+    config: dict[str, Any] = {
         "format": FORMAT_VERSION,
         "family": bundle.family,
         "task": bundle.task_name,
@@ -141,7 +218,7 @@ def write_config(directory: Path, bundle: Bundle) -> None:
         "precision": bundle.precision,
         "files": {name: file_hash(directory / name) for name in names},
     }
-    write_json(directory / CONFIG, config)
+    write_json(directory / CONFIG, {**config, HASH: config_hash(config)})
 
 
 def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
@@ -195,17 +272,23 @@ def sync_tree(directory: Path) -> None:
         sync(Path(folder))
 
 
-def file_hash(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
+    """A JSON object from an ordinary file of at most `most` bytes."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        content = read_bounded(path, most)
     except FileNotFoundError:
         raise ModelError(f"{path.parent} is damaged: {path.name} is missing; take another copy") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from error
+    return parse_json(path, content)
+
+
+def parse_json(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(content.decode())
+        if b"\\ud" in content.lower():  # half of a surrogate pair cannot be written or printed
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path} is damaged: it must hold a JSON object")

@@ -6,6 +6,7 @@ weights. The folder may be read-only: nothing is ever written there after instal
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "shipped"
@@ -21,7 +22,7 @@ def shipped_directories() -> dict[str, Path]:
 def locate(name: str | Path) -> Path:
     """A model directory from its path, or from the name of a shipped one. A path that exists wins."""
     path = Path(name)
-    return path if path.exists() else shipped_directories().get(str(name), path)
+    return path if os.path.exists(path) else shipped_directories().get(str(name), path)
 
 
 def is_shipped(path: Path) -> bool:

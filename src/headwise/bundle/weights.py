@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
+from headwise.bundle.stored_weights import Shapes, check_sizes, stored_shapes
 from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.text.tokenizer import TokenizerPair
 
 _STORED = {"float32": torch.float32, "float16": torch.float16}  # by the bundle's precision
-_HEADER = {"float32": "F32", "float16": "F16"}  # as safetensors says it
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -68,41 +67,28 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
 
     It computes in float32, however its weights are stored.
     """
+    check_weights(bundle)
+    with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
+        model = build_model(bundle.family, bundle.architecture)
+    set_weights(model, load_tensors(bundle.path / WEIGHTS))
+    return model.to(device).eval()
+
+
+def check_weights(bundle: Bundle) -> None:
+    """Compares the stored tensors' shapes with those of the declared network, which is built without memory."""
     file = bundle.path / WEIGHTS
-    found = _stored_sizes(file, bundle.precision)
-    declared = _declared_sizes(bundle, len(found))
+    found = stored_shapes(file, bundle.precision)
+    check_sizes(file, found, bundle.architecture, bundle.declared.sizes)
+    declared = _declared_shapes(bundle)
     for name in sorted(declared.keys() | found.keys()):
         if declared.get(name) != found.get(name):
             raise ModelError(
                 f"{file} does not fit its architecture: {name} should be {declared.get(name)}, is {found.get(name)}"
             )
-    with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
-        model = build_model(bundle.family, bundle.architecture)
-    set_weights(model, load_tensors(file))
-    return model.to(device).eval()
 
 
-def _stored_sizes(file: Path, precision: str) -> dict[str, tuple[int, ...]]:
-    """From the file's header alone, which must have the precision that config.json declares."""
+def _declared_shapes(bundle: Bundle) -> Shapes:
     try:
-        with safe_open(file, framework="pt") as stored:
-            slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
-            kinds = {name: piece.get_dtype() for name, piece in slices.items()}
-            sizes = {name: tuple(piece.get_shape()) for name, piece in slices.items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{file} cannot be read: {error}; take another copy of the model") from error
-    for name, kind in kinds.items():
-        if kind != _HEADER[precision]:
-            raise ModelError(f"{file} does not fit its config.json: {name} should be {precision}, is {kind}")
-    return sizes
-
-
-def _declared_sizes(bundle: Bundle, stored: int) -> dict[str, tuple[int, ...]]:
-    """Without memory for them: a config.json may declare anything, and only what the file really holds is made."""
-    layers = [value for name, value in bundle.architecture.items() if name.endswith("layers")]
-    try:
-        if sum(layers) > stored:
-            raise ModelError(f"{bundle.path} declares {sum(layers)} layers, but has {stored} tensors of weights")
         with torch.device("meta"):
             model = build_model(bundle.family, bundle.architecture)
     except ModelError:

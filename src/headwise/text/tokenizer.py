@@ -35,6 +35,7 @@ from headwise.errors import DataError, ModelError
 from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
+from headwise.text.tokenizer_file import read_tokenizer
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
 from headwise.text.word_cache import WordCache, splits_at_spaces
 
@@ -58,15 +59,12 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
+        parts = read_tokenizer(path).parts
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise ModelError(f"{path}: there is no such tokenizer file; check the path") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"{path}: cannot read the tokenizer file ({error})") from None
-        try:
-            inner = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises bare Exception for whatever it cannot parse
+            inner = tokenizers.Tokenizer.from_str(json.dumps(parts))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the library raises bare Exception, and a panic is not even that
             raise ModelError(f"{path}: not a file of the tokenizers library ({error}); check the path") from None
         for number, name in enumerate(SPECIAL):
             if inner.id_to_token(number) != name:

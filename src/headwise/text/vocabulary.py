@@ -28,7 +28,7 @@ RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell e
 NORMALISATIONS: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
 RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 LONGEST_PIECE = 16  # characters, as in SentencePiece: longer pieces are whole phrases that never recur
-_SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
+SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
 _CHUNK = 10_000  # texts joined for one call of the library
 
 
@@ -110,7 +110,7 @@ def _train_word(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Toke
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: max(0, settings.size - len(SPECIAL))]
     vocabulary = {piece: number for number, piece in enumerate((*SPECIAL, *ranked))}
     tokenizer = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    unknown = normalizers.Replace(Regex(_SPELT_SPECIAL), "<unk>")
+    unknown = normalizers.Replace(Regex(SPELT_SPECIAL), "<unk>")
     tokenizer.normalizer = normalizers.Sequence([normalised, unknown])
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return tokenizer

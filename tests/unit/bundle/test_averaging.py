@@ -81,5 +81,5 @@ def test_damage_and_nothing_at_all_are_refused(three: list[Path]) -> None:
     with pytest.raises(ModelError, match="hash"):
         average_weights(three)
     write_config(three[1], open_bundle(three[1], verify=False))
-    with pytest.raises(ModelError, match="do not fit its architecture"):
+    with pytest.raises(ModelError, match="does not fit its architecture"):
         average_weights(three)

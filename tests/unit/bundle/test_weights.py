@@ -118,5 +118,5 @@ def test_an_impossible_architecture_is_one_clear_line(directory: Path, architect
 
 
 def test_an_unknown_family_is_named(directory: Path) -> None:
-    with pytest.raises(ModelError, match="unknown model family 'rnn'"):
-        load_model(replace(open_bundle(directory), family="rnn"))
+    with pytest.raises(ModelError, match="unknown model family 'boxes'"):
+        load_model(replace(open_bundle(directory), family="boxes"))

@@ -29,8 +29,15 @@ def test_a_new_directory_is_claimed_by_its_recipe(tmp_path: Path) -> None:
     run.claim(recipe(), resume=False)
     assert print_recipe(load_recipe(run.recipe)[0]) == print_recipe(recipe())
     assert not run.unfinished
-    with pytest.raises(UsageError, match="holds no checkpoint to resume from"):
-        run.claim(recipe(), resume=True)
+    with pytest.raises(UsageError, match="holds no run to resume"):
+        RunDirectory(tmp_path / "empty").claim(recipe(), resume=True)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_started_by_resume(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.claim(recipe(), resume=False)
+    run.claim(recipe(), resume=True)
+    assert print_recipe(load_recipe(run.recipe)[0]) == print_recipe(recipe())
 
 
 def test_an_interrupted_run_goes_on_with_the_same_settings_or_another_budget_only(tmp_path: Path) -> None:

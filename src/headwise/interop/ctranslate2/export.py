@@ -2,7 +2,8 @@
 
 What is written, beside CTranslate2's own files (model.bin, config.json, the vocabularies):
 
-    export.json     the SHA-256 of the weights and tokenizers that it was made from, and of each file that was written
+    export.json     all that it was made from (family, architecture, the SHA-256 of weights and tokenizers), and the
+                    SHA-256 of each file that was written
 """
 
 from __future__ import annotations
@@ -17,21 +18,32 @@ from typing import Any
 
 import numpy as np
 
-from headwise.bundle.directory import WEIGHTS, Bundle, check_files, file_hash, read_json, write_directory, write_json
+from headwise.bundle.declaration import LARGEST_SETTING
+from headwise.bundle.directory import (
+    TOKENIZERS,
+    WEIGHTS,
+    Bundle,
+    check_files,
+    read_json,
+    write_directory,
+    write_json,
+)
 from headwise.errors import HeadwiseError, ModelError, UsageError
+from headwise.files import file_hash
 from headwise.interop.ctranslate2 import families
 from headwise.interop.ctranslate2.parts import Array, Weights
 from headwise.text.tokenizer import TokenizerPair
 
 PRECISIONS = ("float32", "int8")
-MANIFEST = "export.json"
+MANIFEST, MODEL = "export.json", "model.bin"
+_LARGEST_MANIFEST = 1 << 20  # bytes
 # Raised whenever the same weights would be written differently: an older export is then made anew.
 REVISION = 2
 # The largest int8 weight. Without VNNI, processors add two products of a weight and an activation of up to 255 in 16
 # bits, and what does not fit is cut off: 2 · 255 · 64 does. The bit that is given up costs far less.
 LARGEST_INT8 = 64
 # CTranslate2 reads a position from a table, which has an end: the longest input and output, in tokens.
-POSITIONS = 2048
+POSITIONS, MOST_POSITIONS = 2048, 1 << 14
 
 
 def export(
@@ -42,12 +54,15 @@ def export(
         raise UsageError(f"unknown precision '{precision}'; there are {', '.join(PRECISIONS)}")
     if reason := cannot_export(bundle):
         raise UsageError(f"{bundle.path} cannot be exported: {reason}; use the torch engine")
+    from headwise.bundle.weights import check_weights  # torch, which CTranslate2's converter needs too
+
+    check_weights(bundle)
     family = _family(bundle.family)
     assert family is not None
     weights = _read_weights(bundle)
     sizes = bundle.architecture
     if sizes["positions"] != "learned":  # learned ones end where they end
-        sizes = {**sizes, "max_length": positions or max(POSITIONS, int(sizes["max_length"]))}
+        sizes = {**sizes, "max_length": positions or min(max(POSITIONS, int(sizes["max_length"])), MOST_POSITIONS)}
 
     def fill(new: Path) -> None:
         from ctranslate2 import specs  # imports torch, which takes a second or two: an export is made once
@@ -61,7 +76,7 @@ def export(
         files = {path.name: file_hash(path) for path in sorted(new.iterdir())}
         write_json(
             new / MANIFEST,
-            {**_origin(bundle), "precision": precision, "positions": int(sizes["max_length"]), "files": files},
+            {**origin(bundle), "precision": precision, "positions": int(sizes["max_length"]), "files": files},
         )
 
     try:
@@ -89,19 +104,25 @@ def _family(name: str) -> ModuleType | None:
 def is_current(bundle: Bundle, directory: Path, precision: str) -> bool:
     """Is there a whole export of exactly this model? A stale, damaged or half one is not."""
     try:
-        manifest = read_json(directory / MANIFEST)
-        wanted = {**_origin(bundle), "precision": precision}
+        manifest = read_json(directory / MANIFEST, _LARGEST_MANIFEST)
+        wanted = {**origin(bundle), "precision": precision}
         if any(manifest.get(key) != value for key, value in wanted.items()):
             return False
-        check_files(directory, dict(manifest["files"]))
-    except (HeadwiseError, KeyError, TypeError, ValueError):
+        files, positions = dict(manifest["files"]), manifest["positions"]
+        if MODEL not in files or type(positions) is not int or not 0 < positions <= LARGEST_SETTING:
+            return False
+        check_files(directory, files)
+    except (HeadwiseError, OSError, KeyError, TypeError, ValueError):
         return False
     return True
 
 
-def _origin(bundle: Bundle) -> dict[str, Any]:
-    made_from = {name: digest for name, digest in bundle.files.items() if name == WEIGHTS or "tokenizer" in name}
-    return {"revision": REVISION, "made_from": made_from}
+def origin(bundle: Bundle) -> dict[str, Any]:
+    """All that decides what an export is, beside its precision: another architecture is another export."""
+    made_from = {name: digest for name, digest in bundle.files.items() if name in (WEIGHTS, *TOKENIZERS)}
+    return {
+        "revision": REVISION, "family": bundle.family, "architecture": bundle.architecture, "made_from": made_from
+    }  # fmt: skip
 
 
 def _read_weights(bundle: Bundle) -> Weights:

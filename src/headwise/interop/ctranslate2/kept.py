@@ -1,21 +1,23 @@
 """The export that the fast engine needs: made on first use, and kept.
 
 It is kept in the model directory, under ctranslate2/, or where that cannot be written, in the user's cache. It is not
-among the files that config.json lists; it names the hash of the weights that it was made from, so a stale one is never
-used. A shipped model brings its int8 form; whatever else is made of it goes to the cache, never into the installation.
+among the files that config.json lists; it names all that it was made from, so a stale one is never used. A shipped
+model brings its int8 form; whatever else is made of it goes to the cache, never into the installation.
 """
 
 from __future__ import annotations
 
-import fcntl
+import hashlib
+import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from headwise.bundle.directory import Bundle
 from headwise.bundle.shipped import is_shipped
 from headwise.errors import WorkFailed
+from headwise.files import locked_file
 from headwise.interop.ctranslate2 import export as ctranslate2
 from headwise.text.tokenizer import TokenizerPair
 
@@ -45,14 +47,14 @@ def kept_export(bundle: Bundle, tokenizers: TokenizerPair, precision: str = PREC
 def _alone(place: Path) -> Iterator[None]:
     """Of several processes that need the same export, the first makes it while the others wait."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with open(place.with_name(f".{place.name}.lock"), "w") as lock:
-        with suppress(OSError):  # a file system without locks: the last one wins
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked_file(place.with_name(f".{place.name}.lock")):
         yield
 
 
 def _key(bundle: Bundle) -> str:
-    return bundle.files.get("model.safetensors", "")[:16]
+    """A name for the export in the cache: another one for whatever is made from something else."""
+    written = json.dumps(ctranslate2.origin(bundle), sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def _cache() -> Path:
