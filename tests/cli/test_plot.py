@@ -37,7 +37,7 @@ def test_a_run_is_drawn_with_all_its_panels_without_torch(tmp_path: Path) -> Non
     _, err = process.communicate()
     assert err.decode() == f"wrote {tmp_path / 'curves.svg'}\ntorch imported: False\n"
     drawn = (tmp_path / "curves.svg").read_text(encoding="utf-8")
-    for text in ("Loss", "perplexity", "training", "validation, best 2 at 200", "BLEU and chrF of validation",
+    for text in ("Loss", "perplexity", "training", "validation, best 2 at 200", "Validation BLEU and chrF",
                  "BLEU, best 20 at 200", "chrF, best 40 at 200", "Learning rate", "Speed"):  # fmt: skip
         assert f">{text}<" in drawn, text
 

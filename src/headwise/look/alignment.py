@@ -1,4 +1,4 @@
-"""Which source word a target word comes from, as cross-attention has it."""
+"""Word alignment by cross-attention: which source word each target word comes from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.look.panels import Floats, Panel
 
 @dataclass(frozen=True)
 class Alignment:
-    """One link for each target word, to the source word that it attended to most."""
+    """One link per target word, to the source word that it attended to most."""
 
     source_words: Sequence[str]
     target_words: Sequence[str]
@@ -24,7 +24,7 @@ class Alignment:
         return " ".join(f"{source}-{target}" for source, target in self.links)
 
     def panel(self) -> Panel:
-        """The links as a matrix of 0 and 1."""
+        """Returns the links as a matrix of zeros and ones."""
         hard = np.zeros((1, 1, len(self.target_words), len(self.source_words)), dtype=np.float32)
         for source, target in self.links:
             hard[0, 0, target, source] = 1.0
@@ -32,9 +32,10 @@ class Alignment:
 
 
 def align(cross: Panel) -> Alignment:
-    """Hard links by the largest weight. `cross` is on words, ⟨end⟩ last on both sides; layers and heads are averaged.
+    """Links each target word to the source word of largest weight, averaged over the layers and heads of `cross`.
 
-    The end of the source has no say: models park attention there when they need none, and it is no word.
+    `cross` is by words, with ⟨end⟩ last on both sides. The end of the source is ignored: it is not a word, and models
+    put attention there that they do not need elsewhere.
     """
     weights = cross.values.mean(axis=(0, 1))[:-1, :-1]  # (target words, source words)
     links = sorted((int(row.argmax()), target) for target, row in enumerate(weights) if row.size)

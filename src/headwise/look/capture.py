@@ -1,4 +1,4 @@
-"""One pass of a model with its attention written down: the arrays, and everything that can be drawn of them."""
+"""Runs a model once and records its attention: the arrays, and everything that can be drawn from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Steps:
-    """What the model said at each position: the chance of the token that was written, and its likeliest ones."""
+    """The model's predictions at each step: the probability of the token that was written, and the most likely ones."""
 
     chances: Floats  # (T,)
     candidates: Sequence[Sequence[tuple[str, float]]]
@@ -47,18 +47,18 @@ class Steps:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Look:
-    """What a model did with one text. The arrays are in `attention`, by kind:
+    """What a model attended to in one text. The arrays are in `attention`, by kind:
 
     encoder (L, H, S, S), decoder (L, H, T, T) and cross (L, H, T, S) of a translation; causal (L, H, T, T) of a
-    language model. Row t of decoder, cross and causal is the position that reads `target` token t and writes `output`
+    language model. Row t of decoder, cross and causal is the step that reads `target` token t and writes `output`
     token t.
     """
 
     source: Reading | None  # None for a language model
-    target: Reading  # what the decoder read: ⟨start⟩ and the tokens before each step
+    target: Reading  # what the decoder read at each step: ⟨start⟩, then the previous token
     output: Reading  # what it wrote at each step, ⟨end⟩ last
     attention: dict[str, Floats]
-    positions: Floats | None  # the vectors added to the input, (S, D); None where a model adds none
+    positions: Floats | None  # the vectors added to the input, (S, D); None if the model adds none
     steps: Steps
     find_saliency: Callable[[], Floats]
 
@@ -68,17 +68,17 @@ class Look:
 
     @cached_property
     def saliency(self) -> Floats:
-        """Gradient × input, (T, S) for a translation, (T, T) for a language model; computed when first asked for."""
+        """Gradient × input, (T, S) for a translation, (T, T) for a language model; computed on first access."""
         return self.find_saliency()
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> Alignment:
-        """Links between words by cross-attention: the mean over heads of the last decoder layer but one.
+        """Links words by cross-attention: by default the mean over the heads of the second-to-last decoder layer.
 
-        That layer aligns best as a rule (Garg et al. 2019, arXiv 1909.02074). `layer` and `head`, counted from 1,
-        choose another.
+        That layer usually aligns best (Garg et al. 2019, arXiv 1909.02074). `layer` and `head`, counted from 1, choose
+        another.
         """
         if self.source is None:
-            raise UsageError("a language model has no alignment: it reads one text only")
+            raise UsageError("a language model has no alignment: it has no source; choose another --what")
         return align(self._attention_panel("cross", merge_pieces=True).chosen(layer or max(1, self._layers - 1), head))
 
     @property
@@ -86,9 +86,9 @@ class Look:
         return len(self.attention["cross"])
 
     def panels(self, what: str = "attention", *, merge_pieces: bool = False) -> list[Panel]:
-        """What is to be drawn, by name: see WHAT."""
+        """Returns the panels to draw for one of WHAT."""
         if what not in WHAT:
-            raise UsageError(f"there is no picture '{what}'; there are {', '.join(WHAT)}")
+            raise UsageError(f"unknown picture '{what}'; choose one of {', '.join(WHAT)}")
         if what == "attention":
             return [self._attention_panel(kind, merge_pieces) for kind in self.attention]
         if what in TITLES:
@@ -109,9 +109,9 @@ class Look:
         head: int | None = None,
         merge_pieces: bool = False,
     ) -> None:
-        """Writes a picture by the file's ending: .html (a page to explore), .svg or .png.
+        """Writes a file in the format of its suffix: .html (an interactive page), .svg or .png.
 
-        `layer` and `head` count from 1; without them a picture has them all, and a page lets the reader choose.
+        `layer` and `head` count from 1; without them a picture shows all of them, and a page lets the reader choose.
         """
         path = Path(path)
         if path.suffix.lower() not in (".html", ".svg", ".png"):
@@ -124,7 +124,7 @@ class Look:
         if path.suffix.lower() == ".html":
             from headwise.look.page import page
 
-            chosen = [panel.chosen(layer, head) for panel in panels]  # a wrong number is an error here too
+            chosen = [panel.chosen(layer, head) for panel in panels]  # raises an error for a wrong number
             first = (chosen[0].first_layer, chosen[0].first_head)
             write_whole(path, page(self, panels, what, *first, note=str(alignment or "")).encode())
             return
@@ -136,7 +136,7 @@ class Look:
             pictures.panels_picture([panel.chosen(layer, head) for panel in panels], path)
 
     def _repr_html_(self) -> str:
-        """A notebook shows the page in a frame of its own."""
+        """Shows the page in a frame of a notebook."""
         from headwise.look.page import page
 
         content = html.escape(page(self, self.panels(), "attention", 1, 1), quote=True)
@@ -148,7 +148,7 @@ class Look:
     # ---- panels
 
     def _attention_panel(self, kind: str, merge_pieces: bool) -> Panel:
-        # Self-attention asks on behalf of the token that was read; cross-attention for the token that is being written.
+        # Rows of self-attention are labelled with the token that was read, of cross-attention with the token written.
         rows, columns = {
             "encoder": (self.source, self.source),
             "cross": (self.output, self.source),
@@ -170,7 +170,7 @@ class Look:
     def _positions_panel(self) -> Panel:
         if self.positions is None:
             raise UsageError(
-                "this model adds no position vectors (its positions are rotary or none) that could be drawn"
+                "this model has no position vectors to draw: its positions are rotary or none; choose another --what"
             )
         length, model_dim = self.positions.shape
         numbers = [str(position) for position in range(length)]
@@ -202,7 +202,7 @@ def _panel(
 def look_at_translation(
     model: Network, tokenizers: TokenizerPair, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> Look:
-    """One masked pass over a pair of ids without begin and end of sentence; it computes what decoding computes."""
+    """Runs one masked pass over a pair, given without begin and end of sentence; it computes what decoding computes."""
     read, written = [BOS, *target_ids], [*target_ids, EOS]
     device = next(model.parameters()).device
     source = torch.tensor([[*source_ids, EOS]], device=device)
@@ -220,9 +220,9 @@ def look_at_translation(
 
 
 def look_at_text(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Look:
-    """One causal pass of a language model over ids as it reads them; after the last it writes its likeliest token."""
+    """Runs one causal pass of a language model over the ids; the last output is its most likely next token."""
     if not ids:
-        raise UsageError("there is no text to look at; give at least one token")
+        raise UsageError("there is nothing to look at: the text is empty")
     text = torch.tensor([list(ids)], device=next(model.parameters()).device)
     found = _pass(model, lambda: model(text)[0], ids[1:])  # logits (T, V)
     written = [*ids[1:], int(found.logits[-1].argmax())]
@@ -239,7 +239,7 @@ def look_at_text(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Lo
 
 @dataclass(frozen=True)
 class _Pass:
-    """What one pass of a model showed."""
+    """The results of one pass."""
 
     logits: Tensor
     attention: dict[str, Floats]
@@ -247,7 +247,7 @@ class _Pass:
 
 
 def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> _Pass:
-    """Runs the model with its attention captured. Where `written` ends, the likeliest token is what was written."""
+    """Runs the model and captures its attention. After the end of `written`, the most likely token is assumed."""
     with _still(model), torch.no_grad(), capture_attention(model) as captured:
         logits = run()  # (T, V)
     attention = {kind: _stack(captured, names) for kind, names in model.attention_names().items()}
@@ -256,7 +256,7 @@ def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> 
     def find_saliency() -> Floats:
         entrance = model.entrance()
         if entrance is None:
-            raise UsageError("this model does not say where its input enters, so it has no saliency")
+            raise UsageError("saliency is not available: this family does not define where its embeddings enter")
         with _still(model):
             return gradient_times_input(entrance, run, goal)
 
@@ -265,7 +265,7 @@ def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> 
 
 @contextmanager
 def _still(model: nn.Module) -> Iterator[None]:
-    """Without dropout, whatever the model is in the middle of."""
+    """Switches dropout off within the block and restores the mode afterwards."""
     training = model.training
     model.eval()
     try:
@@ -284,14 +284,16 @@ def _steps(logits: Tensor, written: Sequence[int], tokenizer: Tokenizer) -> Step
     best = chances.topk(min(CANDIDATES, chances.size(-1)), dim=-1)
     rows = []
     for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-        labels = [read_tokens(tokenizer, [number])[0].label for number in ids]  # each alone: a byte stays a byte
+        labels = [
+            read_tokens(tokenizer, [number])[0].label for number in ids
+        ]  # one by one, so that bytes are not merged
         rows.append(list(zip(labels, values, strict=True)))
     return Steps(chances.gather(1, torch.tensor(written)[:, None])[:, 0].numpy(), rows)
 
 
 @torch.no_grad()
 def _added_positions(model: Network, length: int) -> Floats | None:
-    """What the module that adds positions makes of an input of zeros; None where it adds nothing."""
+    """Returns the position vectors, by running the module that adds them on zeros; None if it adds nothing."""
     positions, example = model.entrance(), next(model.parameters())
     if positions is None:
         return None

@@ -1,4 +1,4 @@
-"""The course of one training or several, as PNG or SVG, by matplotlib. Needs no torch."""
+"""Draws the curves of one or several training runs as PNG or SVG, with matplotlib. Does not import torch."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look import fonts
 
-DOTS = 130  # an inch, in a PNG
+DOTS = 130  # per inch, in a PNG
 COLOURS = ("#1f5fbf", "#d1495b", "#2e8b57", "#b8860b", "#7b4fa6", "#008b8b", "#8c564b", "#5f6b7a")
 GREY = "#555b66"
-Points = tuple[list[int], list[float]]  # updates, values; what is no number leaves a gap
+Points = tuple[list[int], list[float]]  # updates, values; NaN leaves a gap
 NONE: Points = ([], [])
 
 
 @dataclass(frozen=True)
 class Course:
-    """What a run's log says, by update."""
+    """The figures in a run's log, by update."""
 
     name: str
-    training: Points = NONE  # log-loss, nats a token
+    training: Points = NONE  # log-loss, nats per token
     validation: Points = NONE
     scores: dict[str, Points] = field(default_factory=dict)  # BLEU, chrF
     rate: Points = NONE
-    speed: Points = NONE  # target tokens a second
+    speed: Points = NONE  # target tokens per second
 
 
 def curves_picture(courses: Sequence[Course], path: str | Path) -> None:
-    """Loss and perplexity, scores, learning rate and speed: a panel each, where there is something to show."""
+    """Draws a panel each for loss and perplexity, scores, learning rate and speed, if there is something to show."""
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
-        raise UsageError(f"{path}: the name of a picture must end in .png or .svg")
+        raise UsageError(f"{path}: the name of the picture must end in .png or .svg")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     names = [course.name for course in courses]
-    families = fonts.families_for(names) if kind == "png" else [*fonts.families_at_hand(names), "sans-serif"]
+    families = fonts.families_for(names) if kind == "png" else [*fonts.available_families(names), "sans-serif"]
     settings: dict[Any, Any] = {
         "font.family": families, "font.size": 9.0, "text.parse_math": False, "svg.fonttype": "none",
         "svg.hashsalt": "headwise", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -84,7 +84,7 @@ def _fill(figure: Any, courses: Sequence[Course]) -> None:
 
 def _draw_loss(axes: Any, courses: Sequence[Course]) -> None:
     axes.set_title("Loss")
-    axes.set_ylabel("log-loss (nats a token)", color=GREY)
+    axes.set_ylabel("log-loss (nats per token)", color=GREY)
     for course, colour in _coloured(courses):
         _line(axes, course.training, colour, _label(courses, course, "training"), linewidth=1.0, alpha=0.75)
         best = _best(course.validation, np.nanargmin)
@@ -92,13 +92,13 @@ def _draw_loss(axes: Any, courses: Sequence[Course]) -> None:
         label = _label(courses, course, f"validation, best {best}" if best else "validation")
         _line(axes, course.validation, held_out, label, marker="o", markersize=3.5, linewidth=1.8)
     low, high = axes.get_ylim()
-    if high < 30:  # beyond that, e to the power of it says nothing to a reader
+    if high < 30:  # above that, the perplexity is too large to be meaningful
         axes.set_ylim(max(low, 0.0), high)
         _perplexity_scale(axes)
 
 
 def _perplexity_scale(axes: Any) -> None:
-    """The same numbers read as perplexity, on the right."""
+    """Adds a perplexity scale for the same values on the right."""
     low, high = axes.get_ylim()
     beside = axes.twinx()
     beside.set_ylim(low, high)
@@ -114,7 +114,7 @@ def _perplexity_scale(axes: Any) -> None:
 
 def _draw_scores(axes: Any, courses: Sequence[Course]) -> None:
     names = list(dict.fromkeys(name for course in courses for name in course.scores))
-    axes.set_title(" and ".join(names) + " of validation")
+    axes.set_title("Validation " + " and ".join(names))
     axes.set_ylabel("score (0 to 100)", color=GREY)
     for course, colour in _coloured(courses):
         for number, name in enumerate(names):
@@ -135,7 +135,7 @@ def _draw_rate(axes: Any, courses: Sequence[Course]) -> None:
 
 def _draw_speed(axes: Any, courses: Sequence[Course]) -> None:
     axes.set_title("Speed")
-    axes.set_ylabel("target tokens a second", color=GREY)
+    axes.set_ylabel("target tokens per second", color=GREY)
     for course, colour in _coloured(courses):
         _line(axes, course.speed, colour, course.name if len(courses) > 1 else "")
     _from_zero(axes)
@@ -144,7 +144,7 @@ def _draw_speed(axes: Any, courses: Sequence[Course]) -> None:
 
 def _line(axes: Any, points: Points, colour: str, label: str, **style: Any) -> None:
     if points[0]:
-        # A single point is no line: it needs a mark to be seen.
+        # A single point does not make a line: it needs a marker to be visible.
         marks = {"marker": "o", "markersize": 4} if len(points[0]) == 1 else {}
         axes.plot(*points, color=colour, label=label, **{**marks, **style})
 

@@ -1,4 +1,4 @@
-"""Fonts that can draw a text. A PNG must find them here; an SVG and a page leave the choice to the viewer."""
+"""Finds fonts that can draw a text. A PNG needs them here; in an SVG or a page the viewer chooses the fonts."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _EAST_ASIAN = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}{SCRIPTS['Hang']}\
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
-    """Font families that together have every character, for `font.family`. Raises WorkFailed where one has no font."""
+    """Returns font families that together have every character, for `font.family`; raises WorkFailed otherwise."""
     families, missing = _search(texts)
     if missing:
         shown = " ".join(sorted(missing)[:8])
         package = "fonts-noto-cjk" if _EAST_ASIAN.search(shown) else "fonts-noto-core"
         raise WorkFailed(
             f"no installed font can draw {shown} in a PNG; install one (Debian and Ubuntu: apt install {package}), "
-            "or write .svg or .html, which leave fonts to the viewer"
+            "or write .svg or .html, which use the fonts of the viewer"
         )
     return families
 
 
-def families_at_hand(texts: Iterable[str]) -> list[str]:
-    """The same without the demand: for files whose text is drawn by the viewer."""
+def available_families(texts: Iterable[str]) -> list[str]:
+    """Returns the same without requiring every character: for files whose text is drawn by the viewer."""
     return _search(texts)[0]
 
 
@@ -54,14 +54,14 @@ def _search(texts: Iterable[str]) -> tuple[list[str], set[str]]:
 def _others() -> tuple[str, ...]:
     from matplotlib import font_manager
 
-    # Not "Last Resort" and its like, which have a box for every character.
+    # Excludes fonts like "Last Resort", which have a placeholder box for every character.
     names = {entry.name for entry in font_manager.fontManager.ttflist if "last" not in entry.name.lower()}
     return tuple(sorted(names - {BASE, *PREFERRED}, key=lambda name: ("Sans" not in name, name)))
 
 
 @cache
 def _characters(family: str) -> frozenset[int]:
-    """Code points of a family's regular face; none where it is not installed or cannot be scaled."""
+    """Returns the code points of a family's regular face; none if it is not installed or not scalable."""
     from matplotlib import font_manager
 
     try:

@@ -1,8 +1,8 @@
-"""A page to explore: one HTML file that holds its data, styles and script, and asks the network for nothing.
+"""The interactive page: one HTML file that holds its data, styles and script, and fetches nothing from the network.
 
-Weights are stored as whole ten-thousandths, rounded down: 2 bytes each before compression, and because 0.0005 is such a
-step, three decimals of the stored number are three decimals of the true one. Layers are separate blocks, opened when
-they are first looked at.
+Weights are stored as integer multiples of 1/10,000, rounded down: 2 bytes each before compression, and rounding a
+stored weight to three decimals gives the same as rounding the exact one. Layers are separate blocks, unpacked when they
+are first shown.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 STEPS_OF_ONE = 10_000
 HEADINGS = {"alignment": "Alignment", "positions": "Positions", "mask": "Masks", "saliency": "Saliency"}
-# What a row and a column are, for a reader who sees the page for the first time.
+# What rows and columns are, for a reader who sees the page for the first time.
 EXPLAINED = {
-    "encoder": "Each row is a source token, and shows how it spreads its attention over the whole source.",
-    "decoder": "Each row is a target token that the decoder has read; it may look at itself and at what is before it.",
-    "cross": "Each row is a target token at the moment it is written, and shows which source tokens were looked at.",
-    "causal": "Each row is a token that the model has read; it may look at itself and at what is before it.",
-    "alignment": "For each target word the source word that it attended to most; the end of the sentence has no say.",
-    "positions": "The vector that is added to the embedding at each position: a row a position, a column a dimension.",
+    "encoder": "Each row is a source token and shows how it distributes its attention over the whole source.",
+    "decoder": "Each row is a target token that the decoder has read; it may attend to itself and to earlier tokens.",
+    "cross": "Each row is a target token as it is written and shows which source tokens the decoder attended to.",
+    "causal": "Each row is a token that the model has read; it may attend to itself and to earlier tokens.",
+    "alignment": "Links each target word to the source word that it attended to most; the end of sentence is ignored.",
+    "positions": "The vectors that are added to the embeddings: one row per position, one column per dimension.",
     "saliency": "Gradient × input: how much each input token raised (or, below zero, lowered) the log-odds of "
     "the token that was written.",
 }
 
 
 def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int = 1, note: str = "") -> str:
-    """The HTML. `layer` and `head` are what it shows first, counted from 1; `note` is a line for copying."""
+    """Returns the HTML. `layer` and `head`, counted from 1, are shown first; `note` is a line of text to copy."""
     blocks: dict[str, str] = {}
     described = []
     for panel in panels:
@@ -59,7 +59,7 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
     style, script = _style(), _script()
     title = f"{heading}: {source or target}"
     values = {
-        # Only this script and this style may act, and nothing may be fetched, whatever the tokens are.
+        # Only this script and this style sheet may run, and nothing may be fetched, whatever the tokens contain.
         "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'",
         "title": html.escape(title if len(title) <= 80 else title[:79] + "…"),
         "heading": html.escape(heading),
@@ -67,7 +67,7 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
         "target": html.escape(target),
         "style": style,
         "script": script,
-        # "<" is the only character that could end a script element.
+        # Without "<" the data cannot close the script element.
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "blocks": "\n".join(f'<script type="text/plain" id="{key}">{text}</script>' for key, text in blocks.items()),
     }
@@ -79,7 +79,7 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
 
 
 def allowed_hashes() -> tuple[str, str]:
-    """Of every page's one script and one style: a site that shows a page in a frame must allow them."""
+    """Returns the hashes of the page's script and style sheet, which a site that embeds the page must allow."""
     return _hash(_script()), _hash(_style())
 
 
@@ -101,7 +101,11 @@ def _hash(text: str) -> str:
 
 def _describe(panel: Panel, what: str) -> dict[str, Any]:
     layers, heads = panel.values.shape[:2]
-    explained = EXPLAINED.get(panel.name, "") if what != "mask" else "A filled cell: the row may attend to the column."
+    explained = (
+        EXPLAINED.get(panel.name, "")
+        if what != "mask"
+        else "A filled cell means that the row may attend to the column."
+    )
     return {
         "name": panel.name,
         "title": panel.title,
@@ -117,7 +121,7 @@ def _describe(panel: Panel, what: str) -> dict[str, Any]:
 
 
 def _blocks(panel: Panel) -> dict[str, str]:
-    """Each layer's matrices, the mean over heads last, by the id of the element that holds them."""
+    """Returns each layer's matrices, the mean over heads last, by the id of the element that holds them."""
     values = panel.values
     if values.shape[1] > 1:
         values = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
@@ -126,7 +130,7 @@ def _blocks(panel: Panel) -> dict[str, str]:
 
 
 def _as_steps(values: Floats) -> str:
-    """Ten-thousandths in two planes, all high bytes before all low ones: most high bytes are 0, and vanish."""
+    """Packs multiples of 1/10,000 with all high bytes before all low ones: most high bytes are 0 and compress well."""
     steps = np.floor(values.astype(np.float64) * STEPS_OF_ONE).clip(0, STEPS_OF_ONE).astype("<u2")
     planes = steps.reshape(-1, 1).view(np.uint8).T[::-1]  # (2, values)
     return _packed(planes.tobytes())
@@ -141,7 +145,7 @@ def _packed(content: bytes) -> str:
 
 
 def _steps(look: Look, panels: list[Panel]) -> dict[str, Any] | None:
-    """What was read and written at each step; None for merged pieces, of which the model knows nothing."""
+    """Returns what was read and written at each step; None if pieces are merged, since steps are tokens, not words."""
     if len(panels[-1].rows) != len(look.target.tokens):
         return None
     steps = look.steps

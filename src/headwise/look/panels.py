@@ -1,4 +1,4 @@
-"""A panel: one family of matrices with the tokens of its rows and columns. Pictures and pages are made of panels."""
+"""Panels: matrices for all layers and heads with the tokens of their rows and columns, for pictures and pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Groups = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Values (L, H, R, C): for each layer and head a matrix whose rows look at its columns."""
+    """Values (L, H, R, C): for each layer and head a matrix whose rows attend to its columns."""
 
     name: str
     title: str
@@ -27,21 +27,21 @@ class Panel:
     row_title: str
     column_title: str
     scale: Literal["weights", "signed", "mask"] = "weights"  # weights: 0…1; signed: around 0; mask: 0 or 1
-    first_layer: int = 1  # what the first matrix is called
+    first_layer: int = 1  # the number of the first layer in `values`
     first_head: int = 1
     numbered: bool = True  # whether a picture of one matrix names its layer and head
 
     def merged(self, row_groups: Groups, rows: Sequence[str], column_groups: Groups, columns: Sequence[str]) -> Panel:
-        """Pieces joined to words: a word receives the sum of what its pieces do, and gives the mean of what they give.
+        """Merges the pieces of a word: columns are summed, rows are averaged.
 
-        So a row of weights that sum to 1 stays one, and what was masked for all pieces of a word stays 0.
+        So each row of weights still sums to 1, and what was masked for all pieces of a word is still 0.
         """
         received = np.stack([self.values[..., list(g)].sum(axis=-1) for g in column_groups], axis=-1)
         values = np.stack([received[..., list(g), :].mean(axis=-2) for g in row_groups], axis=-2)
         return replace(self, values=values.astype(np.float32), rows=list(rows), columns=list(columns))
 
     def chosen(self, layer: int | None, head: int | None) -> Panel:
-        """Only this layer and head, counted from 1; None keeps them all."""
+        """Selects a layer and a head, counted from 1; None keeps all."""
         panel = self
         if layer is not None:
             first = _index("layer", layer, self.values.shape[0], self.title)

@@ -1,4 +1,4 @@
-"""Panels as PNG and SVG, by matplotlib (loaded when the first picture is drawn)."""
+"""Draws panels as PNG and SVG with matplotlib, which is imported when the first picture is drawn."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from headwise.look.alignment import Alignment
 from headwise.look.panels import Floats, Panel
 from headwise.nn import causal_mask, sinusoidal_positions
 
-DOTS = 120  # an inch, in a PNG
-MOST_DOTS = 5500  # along a side, beyond which viewers become slow
+DOTS = 120  # per inch, in a PNG
+MOST_DOTS = 5500  # per side, beyond which viewers become slow
 LONGEST_SIDE = 60.0  # inches
-CELL = 0.2  # inches of a cell whose token is written beside it
-SMALLEST_CELL = 0.13  # … in small letters; below this the tokens are left out
-LABEL = 0.085  # inches of a character of a token, about
-FEWEST_SMALL = 1.3  # inches of a matrix in a grid, at least
-MOST_NUMBERS = 16  # rows or columns up to which the numbers are written into the cells
-MOST_LINES = 60  # rows or columns up to which the cells of a mask are told apart by lines
+CELL = 0.2  # inches per cell with a label of normal size
+SMALLEST_CELL = 0.13  # inches per cell with a small label; smaller cells have no labels
+LABEL = 0.085  # approximate inches per character of a label
+SMALLEST_MATRIX = 1.3  # inches
+MOST_NUMBERS = 16  # rows or columns up to which the values are written into the cells
+MOST_LINES = 60  # rows or columns up to which a mask has grid lines
 LONGEST_LABEL = 18  # characters
-LEGEND = 0.75  # inches for the scale of colours
+LEGEND = 0.75  # inches for the colour scale
 
 
 def panels_picture(panels: Sequence[Panel], path: str | Path) -> None:
-    """All layers and heads of the panels: a row of matrices for each layer, a column for each head."""
+    """Draws all layers and heads of the panels: one row of matrices per layer, one column per head."""
     single = all(panel.values.shape[:2] == (1, 1) for panel in panels)
     texts = [text for panel in panels for text in (*panel.rows, *panel.columns)]
     arrange = _side_by_side if single else _grid
@@ -40,19 +40,19 @@ def panels_picture(panels: Sequence[Panel], path: str | Path) -> None:
 
 
 def links_picture(alignment: Alignment, path: str | Path) -> None:
-    """Source words on the left, target words on the right, a line for each link, darker where the weight is larger."""
+    """Draws source words on the left, target words on the right, and a line per link, darker for larger weights."""
     _draw(path, [*alignment.source_words, *alignment.target_words], lambda figure: _links(figure, alignment))
 
 
 def positions_picture(length: int, model_dim: int, path: str | Path) -> None:
-    """The sines and cosines of the paper's section 3.5: a row for each position, a column for each dimension."""
+    """Draws the sines and cosines of the paper's section 3.5: one row per position, one column per dimension."""
     values = sinusoidal_positions(length, model_dim).numpy()[None, None]
     rows, columns = [str(i) for i in range(length)], [str(i) for i in range(model_dim)]
     panels_picture([Panel("positions", "Positions", values, rows, columns, "position", "dimension", "signed")], path)
 
 
 def mask_picture(length: int, path: str | Path, padding: int = 0) -> None:
-    """Who may attend to whom in a decoder; the last `padding` positions hold no token."""
+    """Draws which positions may attend to which in a decoder; the last `padding` positions are padding."""
     allowed = causal_mask(length).numpy() & (np.arange(length) < length - padding)
     numbers = [str(i) for i in range(length)]
     values = allowed.astype(np.float32)[None, None]
@@ -66,12 +66,12 @@ def _draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) -
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
-        raise UsageError(f"{path}: the name of a picture must end in .png or .svg")
+        raise UsageError(f"{path}: the name of the picture must end in .png or .svg")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    # An SVG keeps its text as text: it can be searched, and the viewer's own fonts draw what none here can.
-    families = fonts.families_for(texts) if kind == "png" else [*fonts.families_at_hand(texts), "sans-serif"]
+    # An SVG keeps text as text: it can be searched, and the viewer may have fonts that are missing here.
+    families = fonts.families_for(texts) if kind == "png" else [*fonts.available_families(texts), "sans-serif"]
     settings: dict[Any, Any] = {
         "font.family": families, "font.size": 8.0, "text.parse_math": False, "svg.fonttype": "none",
         "svg.hashsalt": "headwise", "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
@@ -93,7 +93,7 @@ def _draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) -
 
 @dataclass(frozen=True)
 class _Size:
-    """Inches of one matrix, and whether there is room to write its tokens."""
+    """The size of one matrix in inches, and whether there is room for labels."""
 
     width: float
     height: float
@@ -102,20 +102,20 @@ class _Size:
 
 
 def _size(panel: Panel, cell: float, most: float, unlabelled: float) -> _Size:
-    """Cells of `cell` inches, smaller where they would need more than `most`; `unlabelled`: the size without tokens."""
+    """Fits cells of `cell` inches into at most `most`; `unlabelled` is the size of a matrix without labels."""
     rows, columns = max(1, len(panel.rows)), max(1, len(panel.columns))
-    if panel.name == "positions":  # numbers, not tokens: no need to give each a line
+    if panel.name == "positions":  # numbers, which do not all need a label
         return _Size(min(max(4.0, 0.1 * columns), 10.0), min(max(3.0, 0.1 * rows), 8.0), labelled=False)
     cell = min(cell, most / max(rows, columns))
     labelled = cell >= SMALLEST_CELL
     if not labelled:
         cell = unlabelled / max(rows, columns)
-    width, height = (max(FEWEST_SMALL, cell * count) for count in (columns, rows))
+    width, height = (max(SMALLEST_MATRIX, cell * count) for count in (columns, rows))
     return _Size(width, height, labelled, font=8.0 if cell >= CELL else 6.5)
 
 
 def _side_by_side(figure: Any, panels: Sequence[Panel]) -> None:
-    """One matrix for each panel, as large as reading its tokens takes."""
+    """Draws one matrix per panel, large enough to read its labels."""
     numbers = all(max(len(p.rows), len(p.columns)) <= MOST_NUMBERS for p in panels)
     sizes = [_size(panel, 0.36 if numbers else CELL, LONGEST_SIDE / len(panels), 7.0) for panel in panels]
     gaps = [(_label_width(p.rows) if s.labelled else 0.2) + 0.45 for p, s in zip(panels, sizes, strict=True)]
@@ -146,7 +146,7 @@ def _full_title(panel: Panel) -> str:
 
 
 def _grid(figure: Any, panels: Sequence[Panel]) -> None:
-    """Every layer and head. Tokens stand at the left and at the foot of each panel's block."""
+    """Draws every layer and head. Labels are at the left and at the bottom of each panel's block."""
     heads = max(panel.values.shape[1] for panel in panels)
     layers = sum(panel.values.shape[0] for panel in panels)
     sizes = [_size(panel, SMALLEST_CELL, LONGEST_SIDE / max(heads, layers) - 0.2, 2.6) for panel in panels]
@@ -171,15 +171,15 @@ def _grid(figure: Any, panels: Sequence[Panel]) -> None:
 
 
 def _matrix(axes: Any, panel: Panel, layer: int, head: int) -> Any:
-    """Draws one matrix and gives its scale of colours."""
+    """Draws one matrix and returns its colour scale."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     values = panel.values[layer, head]
-    limit = _limit(values) if panel.scale != "mask" else 1.7  # a mask in a middle tone
+    limit = _limit(values) if panel.scale != "mask" else 1.7  # draws a mask in a medium shade
     low, colours = (-limit, "RdBu") if panel.scale == "signed" else (0.0, "Blues")
     scale = ScalarMappable(Normalize(low, limit), colours)
-    # Coloured before it is enlarged: bytes are enlarged several times faster than numbers.
+    # Coloured before it is enlarged: matplotlib enlarges bytes several times faster than floats.
     axes.imshow(scale.to_rgba(values, bytes=True), aspect="auto", interpolation="none")
     for side in axes.spines.values():
         side.set_visible(True)
@@ -250,7 +250,7 @@ def _short(text: str) -> str:
 
 
 def _label_width(labels: Sequence[str]) -> float:
-    """Inches, roughly; ideographs are twice as wide."""
+    """Estimates the width of the longest label in inches; ideographs are twice as wide."""
     longest = max((sum(2 if ord(c) >= 0x2E80 else 1 for c in _short(text)) for text in labels), default=0)
     return LABEL * longest
 

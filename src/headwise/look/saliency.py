@@ -1,8 +1,8 @@
-"""Gradient × input: how much each input token moved the model towards each token that it wrote.
+"""Gradient × input: how much each input token contributed to each token that the model wrote.
 
-A first-order answer: scaling an input token's embedding by 1 + ε changes the log-odds of the written token by ε times
-its saliency. Unlike attention weights it counts every way through the network, and has a sign. Log-odds, log p/(1 - p),
-rather than log p: where a model is sure, log p is flat and all its slopes vanish.
+It is a first-order estimate: scaling an input token's embedding by 1 + ε changes the log-odds of the written token by ε
+times the saliency. Unlike an attention weight it includes every path through the network and has a sign. It uses
+log-odds, log p/(1 - p), rather than log p, whose gradient vanishes where the model is confident.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from headwise.look.panels import Floats
 
 
 def gradient_times_input(entrance: nn.Module, logits: Callable[[], Tensor], written: Tensor) -> Floats:
-    """(T, S): row t is about token written[t], column s about input position s.
+    """Computes the saliency (T, S): row t is for the token written[t], column s for input position s.
 
     `entrance` is the module that receives the input's embeddings (1, S, D); `logits()` runs the model, (T, V).
     """
     found: list[Tensor] = []
 
-    def take_hold(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def capture(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         embeddings = inputs[0].detach().requires_grad_(True)
         found.append(embeddings)
         return (embeddings, *inputs[1:])
 
-    hook = entrance.register_forward_pre_hook(take_hold)
+    hook = entrance.register_forward_pre_hook(capture)
     try:
         with torch.enable_grad():
             scores = log_odds(logits(), written)  # (T,)
     finally:
         hook.remove()
     rows = []
-    for score in scores:  # one backward pass a token: memory stays that of a single pass
+    for score in scores:  # one backward pass per token, to need the memory of a single pass
         (gradient,) = torch.autograd.grad(score, found[0], retain_graph=True)
         rows.append((gradient * found[0]).sum(dim=-1)[0].detach())  # (S,)
     result: Floats = torch.stack(rows).float().cpu().numpy().astype(np.float32)
@@ -43,7 +43,7 @@ def gradient_times_input(entrance: nn.Module, logits: Callable[[], Tensor], writ
 
 
 def log_odds(logits: Tensor, written: Tensor) -> Tensor:
-    """log p/(1 - p) of the written token at each step, (T, V), (T,) -> (T,): its logit against all others together."""
+    """Computes log p/(1 - p) of the written token at each step, (T, V), (T,) -> (T,)."""
     own = written[:, None]
     others = logits.scatter(1, own, float("-inf")).logsumexp(dim=-1)
     return logits.gather(1, own)[:, 0] - others

@@ -1,4 +1,4 @@
-"""Tokens as a person reads them, and which of them make up a word."""
+"""Readable labels for tokens, and the grouping of tokens into words."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from headwise.text.scripts import LETTERS_WITHOUT_SPACES
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
-# In these brackets because no text that a user types becomes one of them.
+# The brackets set them apart from text: no user input becomes one of these.
 SPECIAL = {PAD: "⟨padding⟩", UNK: "⟨unknown⟩", BOS: "⟨start⟩", EOS: "⟨end⟩"}
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _WHITE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u3000": "␣"}
-_JOINERS = "\u200c\u200d"  # invisible, but they decide how their neighbours are drawn
-# Scripts that put no spaces between words, with their punctuation: there, a token is the best word that is known.
+_JOINERS = "\u200c\u200d"  # invisible, but they change how their neighbours are drawn
+# Scripts without spaces between words, and their punctuation: there each token counts as a word.
 _UNSPACED = re.compile(f"[\u3000-\u303f\uff01-\uff65{LETTERS_WITHOUT_SPACES}]")
 
 
 @dataclass(frozen=True)
 class Token:
-    """One token: its label, and the text that it adds (none for ⟨start⟩ and for the later bytes of a character)."""
+    """One token: its label, and the text that it adds (none for ⟨start⟩ and for later bytes of a character)."""
 
     label: str
     text: str
     special: bool = False
-    inside: bool = False  # a later byte of the character that an earlier token begins
+    inside: bool = False  # a later byte of a character that an earlier token begins
 
 
 def read_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Token]:
-    """What each id stands for. Bytes of one character carry that character, numbered: €₁ €₂ €₃."""
+    """Labels each id. The bytes of a character are labelled with the character and a number: €₁ €₂ €₃."""
     tokens: list[Token] = []
     run: list[int] = []
     for number, piece in zip(ids, tokenizer.pieces(ids), strict=True):
@@ -65,7 +65,7 @@ def _read_bytes(run: bytes) -> list[Token]:
 
 
 def _character_size(run: bytes) -> int:
-    """Bytes of the UTF-8 character at the start, 0 where there is none."""
+    """Returns the number of bytes of the UTF-8 character at the start, 0 if it is invalid."""
     for size in range(1, min(4, len(run)) + 1):
         try:
             run[:size].decode()
@@ -76,7 +76,7 @@ def _character_size(run: bytes) -> int:
 
 
 def label(text: str) -> str:
-    """Text in a form that can stand alone: no outer spaces, nothing invisible, no combining mark without a base."""
+    """Makes text displayable on its own: no outer spaces, nothing invisible, no combining mark without a base."""
     shown = text.strip(" ") or text
     shown = "".join(_visible(character, alone=not shown.strip()) for character in shown)
     if shown and unicodedata.category(shown[0])[0] == "M":
@@ -87,16 +87,16 @@ def label(text: str) -> str:
 def _visible(character: str, alone: bool) -> str:
     if character in _WHITE and (alone or character != " "):
         return _WHITE[character]
-    # Controls and formats, such as an override of the writing direction, would act on the whole page.
+    # Control and format characters, such as an override of the writing direction, would affect the whole page.
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co") and character not in _JOINERS:
         return f"U+{ord(character):04X}"
     return character
 
 
 def word_groups(tokens: Sequence[Token], *, every: bool = False) -> list[list[int]]:
-    """Indices of the tokens of each word: what stands between white space, and each token of a script without spaces.
+    """Groups the indices of tokens by word; in scripts without spaces every token is a word.
 
-    For spaced scripts word i is `text.split()[i]`. Special tokens stand alone. `every`: each token is a word already.
+    In other scripts word i is `text.split()[i]`. Special tokens are words of their own. `every`: each token is a word.
     """
     groups: list[list[int]] = []
     seen = ""  # text of the last group
@@ -119,7 +119,7 @@ def _continues(seen: str, text: str) -> bool:
 
 
 def _join_trailing_space(tokens: Sequence[Token], groups: list[list[int]]) -> list[list[int]]:
-    """White space before the end belongs to the last word, so that the count of words is right."""
+    """Joins white space at the end to the last word, so that it does not count as a word."""
     joined: list[list[int]] = []
     for group in groups:
         blank = not any(tokens[i].special or tokens[i].text.strip() or tokens[i].inside for i in group)
@@ -131,18 +131,18 @@ def _join_trailing_space(tokens: Sequence[Token], groups: list[list[int]]) -> li
 
 
 def group_label(tokens: Sequence[Token], group: Iterable[int]) -> str:
-    """The word that a group of tokens spells."""
+    """Returns the word that a group of tokens spells."""
     members = [tokens[index] for index in group]
     return members[0].label if members[0].special else label("".join(token.text for token in members).strip())
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One side of what a model read or wrote: its tokens, and their indices word by word."""
+    """A text that a model read or wrote: its tokens, and their indices grouped by word."""
 
     tokens: Sequence[Token]
     groups: Sequence[Sequence[int]]
-    text: str = ""  # the whole, as the tokenizer spells it
+    text: str = ""  # the text as the tokenizer decodes it
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, ids: Sequence[int]) -> Reading:

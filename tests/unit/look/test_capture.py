@@ -160,7 +160,7 @@ def test_a_model_without_position_vectors_says_so(tokenizers: TokenizerPair) -> 
     lm = LanguageModel(
         vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=1, ff_dim=48, positions="rotary"
     ).eval()
-    with pytest.raises(UsageError, match="adds no position vectors"):
+    with pytest.raises(UsageError, match="has no position vectors to draw"):
         look_at_text(lm, tokenizers.source, [EOS, 5]).panels("positions")
 
 
@@ -177,7 +177,7 @@ def test_an_empty_source_can_be_looked_at(model: Transformer, tokenizers: Tokeni
         ("a", {}, "must end in .html, .svg or .png"),
         ("a.png", {"layer": 4}, "no layer 4: encoder self-attention has layers 1 to 2"),
         ("a.html", {"what": "cross", "head": 0}, "no head 0: cross-attention has heads 1 to 4"),
-        ("a.html", {"what": "everything"}, "no picture 'everything'"),
+        ("a.html", {"what": "everything"}, "unknown picture 'everything'"),
     ],
 )
 def test_a_wrong_request_is_one_clear_line_and_writes_nothing(

@@ -1,5 +1,5 @@
 "use strict";
-// The data of the page: descriptions at once, weights of a layer when it is first looked at.
+// The data of the page: descriptions are read at once, the weights of a layer when it is first shown.
 
 const look = JSON.parse(document.getElementById("data").textContent);
 const STEPS_OF_ONE = 10000;
@@ -17,13 +17,13 @@ function readSteps(bytes) {
   const values = new Float32Array(count);
   for (let i = 0; i < count; i++) {
     const steps = bytes[i] * 256 + bytes[count + i];
-    // The middle of the step: stored numbers are rounded down. Zero is what a mask leaves, and stays zero.
+    // Stored numbers are rounded down, so take the middle of the step. Zero means masked, and stays zero.
     values[i] = steps ? Math.min(1, (steps + 0.5) / STEPS_OF_ONE) : 0;
   }
   return values;
 }
 
-// Matrices of one layer: `values` holds head after head, row after row. The latest few are kept.
+// Matrices of one layer: `values` holds head after head, row after row. The last few layers are cached.
 const opened = new Map();
 const MOST_OPEN = 6;
 

@@ -1,4 +1,4 @@
-// Drawing matrices: a small image of one pixel a cell, enlarged without smoothing; tokens beside it where there is room.
+// Drawing matrices: a small image with one pixel per cell, enlarged without smoothing; labels if there is room.
 
 const colours = { paper: [255, 255, 255], ink: [0, 0, 0], strong: [0, 0, 0], below: [0, 0, 0], line: [0, 0, 0] };
 
@@ -10,7 +10,7 @@ function readColours() {
   }
 }
 
-// From the paper's colour to the strong one; negative values go towards a second colour.
+// Interpolates from the background colour to the strong one, or to a second colour for negative values.
 function shade(value, limit) {
   const end = value < 0 ? colours.below : colours.strong;
   const share = Math.min(1, Math.abs(value) / limit);
@@ -64,10 +64,10 @@ function drawSmall(canvas, image, width, height) {
   pen.drawImage(image, 0, 0, width, height);
 }
 
-const READABLE = 14; // pixels of a cell that has its token beside it
-const MOST_READ = 80;
+const READABLE = 14; // pixels per cell that has a label
+const MOST_READ = 80; // rows or columns that are always labelled
 
-// The large matrix. Its canvas is only as large as what is seen of it; labels stay while the cells scroll.
+// The large matrix. Its canvas is only as large as its visible part; labels stay in place while the cells scroll.
 class Heatmap {
   constructor(onCell) {
     this.canvas = document.getElementById("heatmap");
@@ -95,7 +95,7 @@ class Heatmap {
     const longest = (labels) => Math.min(110, 10 + Math.max(0, ...labels.map((label) => this.labelWidth(label))));
     const labels = { left: longest(rows), top: longest(columns) };
     const roomy = (width - labels.left) / Math.max(1, columns.length);
-    // Few enough to be read: scroll rather than lose the tokens. Too many: the whole at once, to be enlarged on demand.
+    // If there are few, keep the labels readable and scroll. If there are many, show all at once; the reader can zoom in.
     const fit = Math.max(rows.length, columns.length) <= MOST_READ ? Math.max(READABLE, roomy) : roomy >= READABLE ? roomy : width / columns.length;
     this.cell = Math.max(0.5, Math.min(48, Math.min(columns.length <= 12 ? 44 : 28, fit) * this.zoom));
     const labelled = this.cell >= READABLE;

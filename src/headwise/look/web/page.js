@@ -9,7 +9,7 @@ function panelInView() {
   return panelByName.get(state.view === STEP_VIEW ? look.steps.cross || look.steps.self : state.view);
 }
 
-// Weights are opened in the background: what comes back after the reader has moved on is not drawn.
+// Weights are unpacked in the background: results that arrive after the view has changed are not drawn.
 function moment() {
   const key = () => [state.view, state.layer, state.head, state.row, state.preview, state.step].join();
   const then = key();
@@ -239,7 +239,7 @@ async function showStep() {
   element("next").disabled = step === steps.read.length - 1;
   const said = element("said");
   said.replaceChildren("After ", make("bdi", "piece", steps.read[step]), " the model wrote ");
-  said.append(make("bdi", "piece strong", steps.written[step]), ` with a chance of ${steps.chances[step].toFixed(3)}.`);
+  said.append(make("bdi", "piece strong", steps.written[step]), ` with probability ${steps.chances[step].toFixed(3)}.`);
   showBars(element("candidates"), steps.candidates[step], "weights");
   const own = (await layerOf(steps.self, layer)).row(head, step);
   const across = steps.cross && (await layerOf(steps.cross, layer)).row(head, step);
@@ -260,7 +260,7 @@ async function show() {
   const now = moment();
   element("stepper").hidden = !stepping;
   element("tokens").hidden = stepping;
-  element("tokens").querySelector(".strips").hidden = panel.name === "positions"; // numbers: the matrix says it all
+  element("tokens").querySelector(".strips").hidden = panel.name === "positions"; // position numbers need no strip of tokens
   element("heads").hidden = stepping || panel.heads.length === 1;
   element("matrix").hidden = stepping;
   if (stepping) {

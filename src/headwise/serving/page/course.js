@@ -44,7 +44,7 @@ export class Course {
     );
   }
 
-  /** Target tokens a second and updates a second, each null where it is not known. */
+  /** Target tokens per second and updates per second, each null if unknown. */
   speed() {
     const times = [...this.times].sort((a, b) => a[0] - b[0]).slice(-RECENT);
     const tokens = times.map(([, { tokens_per_second }]) => tokens_per_second).filter(Number.isFinite);
