@@ -235,7 +235,7 @@ def test_a_full_disk_is_told_the_last_good_checkpoint_stays_and_the_run_ends_cle
     (told,) = [
         line for line in err.splitlines() if line.startswith("warning: could not write") and "step-00000006:" in line
     ]
-    assert "training goes on and tries again at update 7" in told
+    assert "training continues and tries to save again at update 7" in told
     assert "update 12 loss" in err
     assert err.splitlines()[-1].startswith("headwise: error: could not write")
     assert "free some space" in err.splitlines()[-1]
@@ -268,7 +268,7 @@ def test_a_disk_that_has_room_again_is_used_and_the_log_misses_nothing(
     monkeypatch.setattr(Log, "_write", limited_write)
     code, _, err = headwise(*train(corpus, tmp_path / "run"))
     assert code == 0
-    assert "tries again at update 5" in err
+    assert "tries to save again at update 5" in err
     assert [step for step, _ in list_checkpoints(tmp_path / "run/checkpoints")][-1] == 12
     records = [json.loads(line) for line in (tmp_path / "run/log.jsonl").open()]
     assert [r["step"] for r in records if r["event"] == "train"] == [2, 4, 6, 8, 10, 12]

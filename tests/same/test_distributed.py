@@ -144,7 +144,7 @@ def test_four_ranks_that_were_stopped_go_on_to_the_last_bit(small_recipe: Path, 
     assert identical(small_recipe, "alone", "stopped")
 
 
-def test_what_goes_wrong_on_one_rank_ends_all_with_its_name_and_no_number_is_learned_from_by_any(
+def test_a_failure_on_one_rank_ends_all_with_its_name_and_an_infinite_loss_is_learned_from_by_none(
     small_recipe: Path,
 ) -> None:
     infinite, broken = ({"rank": 1, "step": 3, "kind": kind} for kind in ("infinite", "raise"))
@@ -164,7 +164,7 @@ def test_what_goes_wrong_on_one_rank_ends_all_with_its_name_and_no_number_is_lea
     assert mistaken["codes"] == [2, 2]
     assert "headwise: error: rank 0: " in mistaken["errors"][0]
     assert "nowhere.en" in mistaken["errors"][0]
-    assert "headwise: error: rank 1: stopped, because rank 0 failed: " in mistaken["errors"][1]
+    assert "headwise: error: rank 1: stopped because rank 0 failed: " in mistaken["errors"][1]
 
 
 @pytest.mark.slow
