@@ -79,6 +79,8 @@ class Look:
         """
         if self.source is None:
             raise UsageError("a language model has no alignment: it has no source; choose another --what")
+        if "cross" not in self.attention:
+            raise UsageError("this model has no attention from target to source, so it has no alignment")
         return align(self._attention_panel("cross", merge_pieces=True).chosen(layer or max(1, self._layers - 1), head))
 
     @property
@@ -89,6 +91,8 @@ class Look:
         """Returns the panels to draw for one of WHAT."""
         if what not in WHAT:
             raise UsageError(f"unknown picture '{what}'; choose one of {', '.join(WHAT)}")
+        if not self.attention and what not in ("positions", "saliency"):
+            raise UsageError("this model has no attention to look at; try --what saliency")
         if what == "attention":
             return [self._attention_panel(kind, merge_pieces) for kind in self.attention]
         if what in TITLES:

@@ -154,7 +154,7 @@ def _steps(look: Look, panels: list[Panel]) -> dict[str, Any] | None:
         "written": look.output.labels,
         "chances": [round(float(chance), 6) for chance in steps.chances],
         "candidates": [[[label, round(chance, 6)] for label, chance in row] for row in steps.candidates],
-        "self": "decoder" if look.source is not None else "causal",
-        "cross": "cross" if look.source is not None else None,
+        "self": next((kind for kind in ("decoder", "causal") if kind in look.attention), None),
+        "cross": "cross" if "cross" in look.attention else None,
         "source": [] if look.source is None else look.source.labels,
     }

@@ -98,6 +98,11 @@ function shadeStrip(strip, values, scale, visible = values.length) {
   }
 }
 
+// A recurrent decoder has no self-attention: what it has read is shown without weights.
+function hideLater(strip, visible) {
+  for (const token of strip.children) token.classList.toggle("later", Number(token.dataset.index) >= visible);
+}
+
 // A long text scrolls to where most of the attention went.
 function revealLargest(strip, values) {
   if (strip.scrollHeight <= strip.clientHeight) return;
@@ -219,6 +224,7 @@ function buildSteps() {
   element("step-target").replaceChildren(...look.steps.read.map((label, i) => tokenElement("span", label, i)));
   element("step-source").replaceChildren(...look.steps.source.map((label, i) => tokenElement("span", label, i)));
   element("step-source-box").hidden = !look.steps.cross;
+  if (!look.steps.self) element("step-target-title").textContent = "Read so far";
   element("step").addEventListener("input", () => change({ step: Number(element("step").value) }));
   element("previous").addEventListener("click", () => moveStep(-1));
   element("next").addEventListener("click", () => moveStep(1));
@@ -241,10 +247,11 @@ async function showStep() {
   said.replaceChildren("After ", make("bdi", "piece", steps.read[step]), " the model wrote ");
   said.append(make("bdi", "piece strong", steps.written[step]), ` with probability ${steps.chances[step].toFixed(3)}.`);
   showBars(element("candidates"), steps.candidates[step], "weights");
-  const own = (await layerOf(steps.self, layer)).row(head, step);
+  const own = steps.self && (await layerOf(steps.self, layer)).row(head, step);
   const across = steps.cross && (await layerOf(steps.cross, layer)).row(head, step);
   if (now.passed()) return;
-  shadeStrip(element("step-target"), own, "weights", step + 1);
+  if (own) shadeStrip(element("step-target"), own, "weights", step + 1);
+  else hideLater(element("step-target"), step + 1);
   if (across) shadeStrip(element("step-source"), across, "weights");
   element("stepper").dataset.step = step;
 }
