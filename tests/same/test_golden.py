@@ -37,7 +37,7 @@ TEXT = {
     "tokenizer": {"size": 400},
     "model": {"family": "lm", "model_dim": 32, "num_heads": 4, "ff_dim": 64, "layers": 2, "max_length": 64},
 }  # fmt: skip
-RATES = {"schedule": "inverse-sqrt", "learning_rate": 5e-3, "warmup": 20}
+RATES = {"schedule": "inverse-sqrt", "learning_rate": 5e-3, "warmup": 20, "label_smoothing": 0.1}
 # What each kind of recipe changes, section by section.
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the paper": (PAIRS, {"training": {"warmup": 20}}),

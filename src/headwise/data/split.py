@@ -10,7 +10,7 @@ from headwise.text.overlap import normalised
 
 Part = Literal["training", "validation"]
 # Running text is held out in passages of so many lines: single lines would be torn out of their context.
-PASSAGE = 100
+PASSAGE = 20
 
 
 def part_of_pairs(sources: Sequence[str], share: float) -> list[Part]:
@@ -19,8 +19,10 @@ def part_of_pairs(sources: Sequence[str], share: float) -> list[Part]:
 
 
 def part_of_lines(first: int, count: int, share: float) -> list[Part]:
-    """The part of lines first … first + count - 1 of a running text, by passages."""
-    return [_part(f"passage {number // PASSAGE}", share) for number in range(first, first + count)]
+    """The part of lines first … first + count - 1 of a running text: passages at equal distances."""
+    every = max(1, round(1 / share)) if share else 0  # one passage in so many, the first among them
+    held_out = [bool(every) and number // PASSAGE % every == 0 for number in range(first, first + count)]
+    return ["validation" if held else "training" for held in held_out]
 
 
 def _part(text: str, share: float) -> Part:

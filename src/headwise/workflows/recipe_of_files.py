@@ -9,6 +9,7 @@ from typing import Any
 
 import tomli_w
 
+from headwise.config.families import default_family
 from headwise.config.recipe import build_recipe, load_recipe, own_values
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError
@@ -40,7 +41,8 @@ def values_of(files: Mapping[str, Sequence[str]], languages: str) -> dict[str, A
         raise UsageError("give --text for a language model, or --source and --target for a translator, not both")
     codes = [code.strip() for code in languages.split(",") if code.strip()]
     data: dict[str, Any] = {**files, **({"languages": codes} if codes else {})}
-    return {"data": data, **({"model": {"family": "lm"}} if "text" in files else {})}
+    family = default_family("generate" if "text" in files else "translate")
+    return {"data": data, **({"model": {"family": family.name}} if family is not None else {})}
 
 
 def commented_recipe(files: Files, languages: str, folder: Path = Path()) -> str:

@@ -23,5 +23,7 @@ def test_running_text_is_held_out_in_passages() -> None:
     parts = part_of_lines(0, 100 * PASSAGE, 0.2)
     passages = [set(parts[start : start + PASSAGE]) for start in range(0, len(parts), PASSAGE)]
     assert all(len(passage) == 1 for passage in passages)
-    assert 5 < sum(passage == {"validation"} for passage in passages) < 40
+    assert sum(passage == {"validation"} for passage in passages) == 20
+    assert "validation" in part_of_lines(0, PASSAGE + 1, 0.01), "a short text has a validation part too"
+    assert set(part_of_lines(0, 100, 0.0)) == {"training"}
     assert part_of_lines(150, 30, 0.2) == parts[150:180]

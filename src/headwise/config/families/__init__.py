@@ -22,6 +22,12 @@ def find_family(name: str) -> Family | None:
     return _registered.get(name)
 
 
+def default_family(task: str) -> Family | None:
+    """The family that a task is trained with where only files are given."""
+    found = (find_family(name) for name in family_names())
+    return next((family for family in found if family is not None and task in family.default_for), None)
+
+
 def register_family(family: Family) -> None:
     """Makes a family known that has no file here: one of another package, or of a test."""
     _registered[family.name] = family
