@@ -25,4 +25,4 @@ def test_the_mean_of_models_is_a_model_and_nothing_is_overwritten(tmp_path: Path
         torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
     again = run("average", tmp_path / "0", tmp_path / "mean")
     assert again.code == 2
-    assert "is already there; choose a new directory" in again.err
+    assert "already exists; choose a new directory" in again.err

@@ -58,11 +58,11 @@ def test_a_target_is_enough_where_there_is_one_model_for_it(several: Path) -> No
         (["--to", "en"], "more than one model translates to en: add --from de or --from zh"),
         (
             ["--to", "fr"],
-            "that came with Headwise translates to fr; there are de → en, en → de, zh → en; train one",
+            "no shipped model translates to fr; there are de → en, en → de, zh → en; train one",
         ),
         (["--from", "zh", "--to", "de"], "translates from zh to de; there are"),
         (["--model", "words-en-de", "--to", "de"], "give --model, or --from and --to, not both"),
-        ([], "no model: give --to LANGUAGE (de, en) for one that came with Headwise, or --model DIR"),
+        ([], "no model: give --to LANGUAGE (de, en) for a shipped model, or --model DIR"),
     ],
 )
 @pytest.mark.parametrize("verb", ["translate", "look"])
@@ -98,11 +98,11 @@ def test_look_and_info_and_load_take_a_shipped_model(several: Path, tmp_path: Pa
 
 def test_without_models_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    assert run("models").err.startswith("no model came with this installation; train one")
+    assert run("models").err.startswith("this installation came without models; train one")
     assert run("models", "--json").out == "[]\n"
     done = run("translate", "--to", "de", "red dog")
     assert done.code == 2
-    assert "no model came with this installation" in done.err
+    assert "this installation came without models" in done.err
 
 
 READ_ONLY = """

@@ -118,7 +118,7 @@ def test_control_c_saves_and_the_same_command_finishes(headwise: Command, corpus
     assert open_checkpoint(run / f"checkpoints/step-{step:08d}").state["step"] == step
     code, _, err = headwise(*arguments)
     assert code == 0
-    assert f"going on from update {step} " in err
+    assert f"resuming from update {step} " in err
     assert "finished after 150 updates" in err
 
 
@@ -178,7 +178,7 @@ def test_a_second_signal_leaves_at_once_inside_a_save_and_breaks_nothing(
     assert [step for step, _ in list_checkpoints(run / "checkpoints")] == [4]
     code, _, err = headwise(*arguments)
     assert code == 0
-    assert "going on from update 4 " in err
+    assert "resuming from update 4 " in err
     assert no_leftovers(run)
 
 
@@ -247,7 +247,7 @@ def test_a_full_disk_is_told_the_last_good_checkpoint_stays_and_the_run_ends_cle
     assert open_bundle(run / "model")
     code, _, err = headwise(*train(corpus, run, "training.steps=12"))
     assert code == 0
-    assert "going on from update 4 " in err
+    assert "resuming from update 4 " in err
 
 
 def test_a_disk_that_has_room_again_is_used_and_the_log_misses_nothing(

@@ -150,7 +150,7 @@ def test_a_model_that_loops_is_stopped_and_the_line_is_named(tmp_path: Path) -> 
     for engine in ("torch", "ctranslate2"):
         done = run("translate", "--model", tmp_path / "model", "--engine", engine, "--beam", 1, "one two", "two")
         assert len(done.lines) == 2
-        assert "loop or at the longest length: line 1, 2" in done.err
+        assert "loop or at the length limit: line 1, 2" in done.err
 
 
 def test_a_missing_damaged_or_newer_model_is_one_line_and_exit_2(model: Path, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_wrong_calls_are_refused_before_any_work(model: Path, language_model: Pa
     assert "n_best" in run("translate", "--model", model, "--n-best", 0, "one").err
     assert "use headwise generate" in run("translate", "--model", language_model, "one").err
     fast = run("translate", "--model", model, "--engine", "ctranslate2", "--protect", "one")
-    assert "has neither --glossary nor --protect" in fast.err
+    assert "does not support --glossary and --protect" in fast.err
     assert "no such file" in run("translate", "--model", model, "--input", tmp_path / "none").err
     missing = run("translate", "--model", model, "--output", tmp_path / "no" / "out", "one")
     assert missing.code == 2

@@ -98,7 +98,7 @@ def test_two_ranks_are_two_threads_to_the_last_bit_and_a_signal_to_one_stops_bot
     assert stopped["codes"] == [143, 143], stopped["errors"]
     assert "stopped at update 7 and saved" in stopped["errors"][0]
     assert resumed["codes"] == [0, 0], resumed["errors"]
-    assert "going on from update 7" in resumed["errors"][0]
+    assert "resuming from update 7" in resumed["errors"][0]
     assert resumed["errors"][1] == ""  # rank 0 speaks for all
     assert identical(small_recipe, "threads", "ranks")
 

@@ -70,7 +70,7 @@ def assert_killed_is_as_alone(small_recipe: Path) -> None:
 
 def test_a_killed_worker_is_started_again_and_the_run_ends_as_if_nothing_had_happened(small_recipe: Path) -> None:
     said = kill_in_the_middle(small_recipe, 2, 1, *SETTINGS)
-    assert "going on from update" in said
+    assert "resuming from update" in said
     loaded, base = load_recipe(small_recipe, [*SETTINGS, "training.threads=2"])
     train(loaded, base, small_recipe.with_name("alone"))  # two threads compute the bits of two ranks
     assert_killed_is_as_alone(small_recipe)

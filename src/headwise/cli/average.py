@@ -1,4 +1,4 @@
-"""headwise average."""
+"""`headwise average`: one model from several checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headwise check`: a report on text before training is spent on it."""
+"""`headwise check`: a report on text before it is used for training."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Files = list[str] | None
 
 
 def check(
-    recipe: Annotated[str | None, typer.Argument(help="A recipe: checks the text that its [data] names.")] = None,
+    recipe: Annotated[str | None, typer.Argument(help="A recipe whose [data] is checked.")] = None,
     source: Annotated[
-        Files, typer.Option("--source", help="Source side; repeat it for more files, '-' is standard input.")
+        Files, typer.Option("--source", help="Source side; may be repeated; '-' is standard input.")
     ] = None,
     target: Annotated[
         Files, typer.Option("--target", help="Target side, aligned line by line with the source.")
@@ -35,26 +35,28 @@ def check(
         Files, typer.Option("--text", help="Text of a language model, instead of source and target.")
     ] = None,
     validation_source: Annotated[
-        Files, typer.Option("--validation-source", help="Held-out text; also looked for in the training text.")
+        Files, typer.Option("--validation-source", help="Validation text; the training text is searched for it.")
     ] = None,
     validation_target: Annotated[Files, typer.Option("--validation-target")] = None,
     validation_text: Annotated[Files, typer.Option("--validation-text")] = None,
-    test_source: Annotated[Files, typer.Option("--test-source", help="Test text, treated alike.")] = None,
+    test_source: Annotated[Files, typer.Option("--test-source", help="Test text, checked likewise.")] = None,
     test_target: Annotated[Files, typer.Option("--test-target")] = None,
     test_text: Annotated[Files, typer.Option("--test-text")] = None,
     languages: Annotated[
-        str, typer.Option("--languages", help="Codes, source then target (en,de): checks the script.")
+        str,
+        typer.Option("--languages", help="Language codes, source then target (en,de): checks that the script fits."),
     ] = "",
     format: Annotated[
-        Literal["auto", "text", "tsv", "jsonl"], typer.Option("--format", help="auto goes by the file's name.")
+        Literal["auto", "text", "tsv", "jsonl"],
+        typer.Option("--format", help="Format of the files; auto goes by the file name."),
     ] = "auto",
     fields: Annotated[str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and target.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Check text before training: what is in it, and what is wrong with it, by line.
+    """Check text before training: statistics, and problems with their line numbers.
 
-    Exits with 1 if the data cannot be trained on: sides of different length or shifted, broken encoding, held-out text
-    that occurs in the training text.
+    Exits with 1 if the data cannot be trained on: sides of different length or misaligned, broken encoding, held-out
+    text that occurs in the training text.
 
     Examples:
 
@@ -92,7 +94,7 @@ def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
     given = _without_empty(options)
     if recipe is not None:
         if given != {"format": "auto"}:
-            raise UsageError("give a recipe or options that name files, not both")
+            raise UsageError("give either a recipe or options that name files, not both")
         loaded, base = load_recipe(recipe)
         return loaded.data, base
     if not given.keys() & {"source", "text"}:
@@ -106,7 +108,7 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_report(report: Report) -> None:
-    """Tables, bars and findings on a terminal; the same without colour, and with no line broken, elsewhere."""
+    """Prints tables, histograms and findings; without colours and line wrapping if the output is not a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
@@ -162,5 +164,5 @@ def _print_finding(console: Console, finding: Finding) -> None:
 
 
 def shown(text: str) -> str:
-    """The text with what a terminal might act upon written as escapes."""
+    """Escapes the characters that a terminal might interpret."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

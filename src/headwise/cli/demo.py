@@ -1,4 +1,4 @@
-"""headwise demo."""
+"""`headwise demo`: everything in one command."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where everything is written.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write everything to.")] = Path(
         "headwise-demo"
     ),
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="A.B=C", help="Change a setting of the demo's recipe.")
     ] = None,
 ) -> None:
-    """The whole way in a few minutes: write a corpus, train, evaluate, translate, look.
+    """Run through everything in a few minutes: write a corpus, train, evaluate, translate, look inside.
 
-    The corpus is written on the spot by a small grammar, English to Chinese; nothing is downloaded. Given again, the
-    demo goes on where it was stopped.
+    A small grammar generates the corpus, English to Chinese; nothing is downloaded. If the demo is interrupted, run the
+    same command to resume it.
 
     Example:
 
@@ -39,9 +39,9 @@ def demo(
     typer.echo("\nScores on held-out sentences (combinations that never occur in training):")
     for score in result.scores:
         typer.echo(f"  {score}")
-    typer.echo("\nSentences that it never saw:")
+    typer.echo("\nSentences that the model has never seen (= means the same as the grammar's translation):")
     for shown in result.shown:
-        mark = "=" if shown.translation == shown.pair.chinese else f"(the grammar says: {shown.pair.chinese})"
+        mark = "=" if shown.translation == shown.pair.chinese else f"(grammar: {shown.pair.chinese})"
         typer.echo(f"  {shown.pair.english}\n    {shown.translation} {mark}")
     model, example = result.finished.model, result.shown[0].pair.english
     typer.echo(f"\nWhere everything is:\n  corpus    {result.corpus}\n  model     {model}")
@@ -49,5 +49,5 @@ def demo(
     typer.echo(
         f'\nWhat to try next:\n  headwise translate --model {model} "{example}"\n'
         f'  headwise look --model {model} "{example}" --output attention.html\n'
-        f"  headwise train --help        (with text of your own)"
+        f"  headwise train --help        (with your own text)"
     )

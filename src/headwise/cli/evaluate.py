@@ -1,4 +1,4 @@
-"""`headwise evaluate`: scores of a model or of an output, with the signatures that make them comparable."""
+"""`headwise evaluate`: scores a model or an output, with signatures that make the scores comparable."""
 
 from __future__ import annotations
 
@@ -19,32 +19,37 @@ def evaluate(
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     source: Annotated[str, typer.Option("--source", help="Test text to translate.")] = "",
     reference: Annotated[
-        list[str] | None, typer.Option("--reference", help="Its translation; repeat it for more references.")
+        list[str] | None, typer.Option("--reference", help="Its translation; may be repeated for more references.")
     ] = None,
     hypothesis: Annotated[str, typer.Option("--hypothesis", help="Score this output instead of a model's.")] = "",
-    against: Annotated[str, typer.Option("--against", help="Another output: is the difference significant?")] = "",
-    against_model: Annotated[str, typer.Option("--against-model", help="Another model, likewise.")] = "",
+    against: Annotated[
+        str, typer.Option("--against", help="Another output, to test whether the difference is significant.")
+    ] = "",
+    against_model: Annotated[str, typer.Option("--against-model", help="Another model, to test likewise.")] = "",
     test: Annotated[
         Literal["bootstrap", "randomisation"], typer.Option("--test", help="The paired significance test.")
     ] = "bootstrap",
-    text: Annotated[str, typer.Option("--text", help="Text for a language model: its perplexity.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Text whose perplexity a language model computes.")] = "",
     stride: Annotated[
         int,
         typer.Option("--stride", min=0, help="Tokens between windows (--text). [default: half the context]"),
     ] = 0,
     language: Annotated[
-        str, typer.Option("--language", help="Target language, which picks the tokenizer. [default: the model's]")
+        str, typer.Option("--language", help="Target language, which selects BLEU's tokenizer. [default: the model's]")
     ] = "",
-    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept. [default: the model's]")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy. [default: the model's]")
+    ] = None,
     engine: Annotated[
-        Literal["auto", "torch", "ctranslate2"], typer.Option("--engine", help="ctranslate2 computes in float32 here.")
+        Literal["auto", "torch", "ctranslate2"],
+        typer.Option("--engine", help="For translating; ctranslate2 computes in float32 here."),
     ] = "auto",
     output: Annotated[str, typer.Option("--output", "-o", help="Also write the translations to this file.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="The scores as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Evaluate a model, or an output: BLEU, chrF and TER by sacreBLEU, or a language model's perplexity.
+    """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, or a language model's perplexity.
 
-    Warns where test lines occur in the model's training data. Two outputs or models are compared by a paired test.
+    Warns if test lines occur in the model's training data. Two outputs or models are compared by a paired test.
 
     Examples:
 
@@ -54,7 +59,7 @@ def evaluate(
     - `headwise evaluate --model lm/model --text test.txt`
     """
     if text and (not model or source or reference or hypothesis or against or against_model):
-        raise UsageError("--text is scored by itself: give it with --model DIR and nothing else")
+        raise UsageError("--text cannot be combined with other files: give it with --model DIR only")
     from headwise.workflows.evaluate import evaluate as run
 
     asked: dict[str, Any] = {"text": text, "stride": stride} if text else {
@@ -83,6 +88,6 @@ def _warn_of_overlap(found: Overlap | None) -> None:
     first = ", ".join(map(str, found.first))
     print(
         f"headwise: warning: about {found.estimate:,} of {found.lines:,} test lines occur in the training data{share}, "
-        f"for example line {first}; the scores say less than they seem to",
+        f"for example line {first}; the scores are too optimistic",
         file=sys.stderr,
     )

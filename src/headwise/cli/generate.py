@@ -18,40 +18,40 @@ if TYPE_CHECKING:
 def generate(
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROMPT]...", help="Text to go on from, or several. [default: standard input]"),
+        typer.Argument(metavar="[PROMPT]...", help="Text to continue; may be repeated. [default: standard input]"),
     ] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
-    max_tokens: Annotated[int, typer.Option("--max-tokens", help="Most tokens to write.")] = 200,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", help="Maximum number of tokens to generate.")] = 200,
     temperature: Annotated[
-        float, typer.Option("--temperature", help="Below 1 plainer, above 1 wilder; 0 takes the likeliest token.")
+        float, typer.Option("--temperature", help="Below 1 less varied, above 1 more; 0 takes the most likely token.")
     ] = 1.0,
-    top_k: Annotated[int, typer.Option("--top-k", help="Choose among the k likeliest tokens; 0 is all.")] = 0,
+    top_k: Annotated[int, typer.Option("--top-k", help="Sample from the k most likely tokens; 0 is all.")] = 0,
     top_p: Annotated[
-        float, typer.Option("--top-p", help="Choose among the likeliest that together have this share.")
+        float, typer.Option("--top-p", help="Sample from the most likely tokens that add up to this probability.")
     ] = 1.0,
     min_p: Annotated[
-        float, typer.Option("--min-p", help="Leave out tokens below this share of the likeliest one's chance.")
+        float, typer.Option("--min-p", help="Exclude tokens below this fraction of the highest probability.")
     ] = 0.0,
     repetition_penalty: Annotated[
-        float, typer.Option("--repetition-penalty", help="Above 1: tokens that came before are less likely.")
+        float, typer.Option("--repetition-penalty", help="Above 1 makes tokens that occurred before less likely.")
     ] = 1.0,
     stop: Annotated[
-        list[str] | None, typer.Option("--stop", help=r"End before this text; may be repeated. \n is a line break.")
+        list[str] | None, typer.Option("--stop", help=r"Stop before this text; may be repeated. \n is a line break.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="The same seed gives the same text. [default: drawn anew]")
+        int | None, typer.Option("--seed", help="The same seed gives the same text. [default: random]")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", "-n", help="How many texts to write for each prompt.")] = 1,
-    stream: Annotated[bool, typer.Option("--stream", help="Show the text as it is written.")] = False,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Number of texts per prompt.")] = 1,
+    stream: Annotated[bool, typer.Option("--stream", help="Print the text while it is generated.")] = False,
     engine: Annotated[
         str,
         typer.Option("--engine", help="torch, or ctranslate2: faster, int8, at --temperature 0 only."),
     ] = "torch",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per text, with all that is known.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per text, with all details.")] = False,
 ) -> None:
-    """Let a language model write on.
+    """Generate text with a language model.
 
-    Only what the model writes is printed, not the prompt. Of standard input the line break at its end is left out.
+    Prints only the generated text, not the prompt. A line break at the end of standard input is not part of the prompt.
 
     Examples:
 
@@ -62,7 +62,7 @@ def generate(
     if not model:
         raise UsageError("no model: give --model DIR, such as RUN/model")
     if stream and (samples > 1 or as_json or len(prompts or ()) > 1):
-        raise UsageError("--stream shows one text as it is written: one prompt, without --samples and --json")
+        raise UsageError("--stream prints a single text: give one prompt, without --samples and --json")
     from headwise.workflows.generate import open_generator, read_prompt, window_notice
 
     generator = open_generator(model, engine, token_scores=as_json)

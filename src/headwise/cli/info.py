@@ -1,4 +1,4 @@
-"""`headwise info`: what a model is."""
+"""`headwise info`: describes a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def info(
         Path,
         typer.Argument(metavar="MODEL", help="Model directory, such as RUN/model, a run, or a shipped model's name."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Say what a model is: architecture, languages, tokenizers, scores, files.
+    """Describe a model: architecture, languages, tokenizers, scores, files.
 
-    Every file is compared with its hash, so this also tells a good copy from a damaged one.
+    Compares every file with its hash, so this also detects a damaged copy.
 
     Examples:
 
@@ -48,21 +48,21 @@ def _lines(found: ModelInfo) -> list[tuple[str, str]]:
     stored = "" if found.precision == "float32" else f", stored as {found.precision}"
     lines.append(("parameters", f"{found.parameters:,}{stored}"))
     sizes = {name: value for name, value in found.architecture.items() if value is not None}
-    lines += _listed("architecture", [f"{name} {value}" for name, value in sizes.items()], a_line=4)
+    lines += _listed("architecture", [f"{name} {value}" for name, value in sizes.items()], per_line=4)
     for tokenizer in found.tokenizers:
         side = "" if tokenizer.side == "both" else f", {tokenizer.side} side"
         text = f"{tokenizer.kind}, {tokenizer.size:,} tokens, normalisation {tokenizer.normalisation}{side}"
         lines.append(("tokenizer", text))
     if found.decoding:
-        lines += _listed("decoding", [f"{name} {value}" for name, value in found.decoding.items()], a_line=4)
+        lines += _listed("decoding", [f"{name} {value}" for name, value in found.decoding.items()], per_line=4)
     if found.scores:
-        lines += _listed("validation", [f"{name} {value:.4g}" for name, value in found.scores.items()], a_line=6)
-    lines += _listed("test", [_score(score) for score in found.tests], a_line=1)
+        lines += _listed("validation", [f"{name} {value:.4g}" for name, value in found.scores.items()], per_line=6)
+    lines += _listed("test", [_score(score) for score in found.tests], per_line=1)
     if found.sentences is not None and "trained_on" not in found.about:
         lines.append(("trained on", f"{found.sentences:,} sentences"))
     if found.written_by:
         lines.append(("written by", f"headwise {found.written_by}"))
-    lines += _listed("files", [f"{size:>13,} bytes  {name}" for name, size in found.files.items()], a_line=1)
+    lines += _listed("files", [f"{size:>13,} bytes  {name}" for name, size in found.files.items()], per_line=1)
     return lines
 
 
@@ -70,6 +70,6 @@ def _score(score: ShippedScore) -> str:
     return f"{score.test} ({score.engine}): {score.metric} {score.value:.2f}  {score.signature}"
 
 
-def _listed(name: str, values: list[str], a_line: int) -> list[tuple[str, str]]:
-    rows = [", ".join(values[start : start + a_line]) for start in range(0, len(values), a_line)]
+def _listed(name: str, values: list[str], per_line: int) -> list[tuple[str, str]]:
+    rows = [", ".join(values[start : start + per_line]) for start in range(0, len(values), per_line)]
     return [(name if number == 0 else "", row) for number, row in enumerate(rows)]

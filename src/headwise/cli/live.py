@@ -1,4 +1,4 @@
-"""What a person sees of a training: a live line, a table at each validation, warnings; else plain lines."""
+"""Shows training on a terminal: a live line, a table at each validation, warnings; elsewhere plain lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwise.training.step import Update
 if TYPE_CHECKING:
     from headwise.workflows.train import Finished
 
-_SMOOTH = 0.95  # of the live speed
+_SMOOTH = 0.95  # smoothing of the live figures
 
 
 class Live:
@@ -46,7 +46,7 @@ class Live:
         self.console.print(escape(line), style=style, soft_wrap=True)
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
-        """Progress of preparing text: stage, lines done, lines in all where that is known."""
+        """Shows progress while text is prepared: stage, lines done, total lines if known."""
         if not self.terminal:
             if total is not None and done >= total:
                 self.say(f"{stage}: {done:,} lines")
@@ -69,10 +69,10 @@ class Live:
         self.bar.update(self.task, completed=share, description=line)
 
     def conclude(self, finished: Finished) -> None:
-        """Where everything is, and what to do next."""
+        """Reports the result, where the model is, and what to do next."""
         minutes = finished.seconds / 60
         if finished.reason.startswith("SIG"):
-            self.say(f"stopped at update {finished.step} and saved; the same command goes on from there")
+            self.say(f"stopped at update {finished.step} and saved; run the same command to resume")
             return
         scores = ", ".join(f"{name} {value:.4g}" for name, value in finished.best.items() if name != "step")
         best = f"; best at update {finished.best['step']}: {scores}" if finished.best else ""

@@ -1,4 +1,4 @@
-"""`headwise look`: what every head attends to, as a page or a picture."""
+"""`headwise look`: shows what every head attends to, as a page or a picture."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def look(
     text: Annotated[str, typer.Argument(help="The sentence to look at.")],
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     source_language: Annotated[
-        str, typer.Option("--from", help="Instead of --model: a model that came with Headwise, from this language …")
+        str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
     ] = "",
     target_language: Annotated[
-        str, typer.Option("--to", help="… to this one; one of the two is enough where it leaves no choice.")
+        str, typer.Option("--to", help="… to this one; either is enough if only one model fits.")
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .html page to explore, or a .svg or .png picture.")
+        Path | None, typer.Option("--output", "-o", help="An interactive .html page, or a .svg or .png picture.")
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", help="Look at this translation instead of the model's own.")
@@ -31,19 +31,21 @@ def look(
         What,
         typer.Option(
             "--what",
-            help="attention is all of encoder, decoder and cross (a language model's: causal); alignment links words; "
-            "saliency is gradient × input.",
+            help="attention is encoder, decoder and cross together (causal for a language model); alignment links "
+            "words; saliency is gradient × input.",
         ),
     ] = "attention",
     layer: Annotated[int | None, typer.Option("--layer", help="Only this layer, counted from 1.")] = None,
     head: Annotated[int | None, typer.Option("--head", help="Only this head, counted from 1.")] = None,
-    merge: Annotated[bool, typer.Option("--merge", help="Join the pieces of a word.")] = False,
-    beam: Annotated[int | None, typer.Option("--beam", help="For the model's own translation; 1 is greedy.")] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Merge the pieces of each word.")] = False,
+    beam: Annotated[
+        int | None, typer.Option("--beam", help="Beam size of the model's own translation; 1 is greedy.")
+    ] = None,
 ) -> None:
     """Look inside a model: attention, alignment, positions, masks, saliency.
 
     A page shows every layer and head, what a token attends to, and decoding step by step, in one file that works
-    without a network. A picture shows the layer and head that are chosen, or all of them.
+    offline. A picture shows the chosen layer and head, or all of them.
 
     Examples:
 

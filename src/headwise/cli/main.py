@@ -1,4 +1,4 @@
-"""The command `headwise`: one module a verb, loaded when it is called, so that `--help` is quick."""
+"""The command `headwise`: one module per verb, which imports what it needs when it is called, so `--help` is quick."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from headwise import __version__
 from headwise.config.ranks import Ranks
 from headwise.errors import HeadwiseError
 
-# The verbs in the order of a first acquaintance. Each is the function of its name in headwise.cli.<verb>.
+# The verbs, in the order in which a new user needs them. Each is the function of its name in headwise.cli.<verb>.
 VERBS = (
     "demo", "check", "init", "train", "translate", "generate", "evaluate", "score", "look", "serve", "export",
     "average", "plot", "models", "info",
 )  # fmt: skip
-# What typer raises for an argument that cannot be: click's UsageError, wherever typer keeps click.
+# What typer raises for a wrong argument: click's UsageError, wherever typer has click.
 _WrongCall: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     name="headwise",
-    help="The Transformer of 'Attention Is All You Need' as a working tool: from your text to a trained model, to "
-    "translations and generated text, and to a picture of what every head attends to.",
+    help="The Transformer of 'Attention Is All You Need' as a working tool: train a model on your text, translate and "
+    "generate text with it, and see what every head attends to.",
     epilog="Start with: headwise demo",
     add_completion=False,
     rich_markup_mode="markdown",
@@ -53,7 +53,7 @@ def options(
         os.environ["HEADWISE_DEBUG"] = "1"
 
 
-@functools.cache  # once a process
+@functools.cache  # once per process
 def _register() -> None:
     for verb in VERBS:
         function: Callable[..., Any] = getattr(importlib.import_module(f"headwise.cli.{verb}"), verb)
@@ -61,7 +61,7 @@ def _register() -> None:
 
 
 def _stoppable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Ctrl-C and a reader that goes away, before typer makes something else of them."""
+    """Handles Ctrl-C and a closed pipe before typer does."""
 
     @functools.wraps(function)
     def verb(*arguments: Any, **options: Any) -> Any:
@@ -71,7 +71,7 @@ def _stoppable(function: Callable[..., Any]) -> Callable[..., Any]:
             print("headwise: stopped", file=sys.stderr)
             raise typer.Exit(128 + signal.SIGINT) from None
         except BrokenPipeError:
-            # head, less: nothing is wrong. Python must not flush into the pipe at exit.
+            # head and less close the pipe early, which is not an error. Python must not flush into it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(128 + signal.SIGPIPE) from None
 
@@ -89,7 +89,7 @@ def run() -> None:
         _fail(str(error), error.exit_code)
     except _WrongCall as error:
         verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.info_name in VERBS else ""
-        _fail(f"{error.format_message()} (headwise{verb} --help tells more)", error.exit_code)
+        _fail(f"{error.format_message()} (see headwise{verb} --help)", error.exit_code)
     else:
         sys.exit(code if isinstance(code, int) else 0)
 

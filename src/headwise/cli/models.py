@@ -1,4 +1,4 @@
-"""`headwise models`: the models that came with Headwise."""
+"""`headwise models`: lists the models that come with Headwise."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def models(
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the models that came with Headwise.
+    """List the models that come with Headwise.
 
-    They are small, made for one kind of text each, and need no download. `headwise info NAME` tells more, and wherever
-    a model directory is asked for its name will do. A model of your own is not listed: it is where you trained it.
+    They are small, each made for one kind of text, and need no download. `headwise info NAME` shows more, and the name
+    works wherever a model directory is expected. Models that you train are not listed: they are in their run directory.
 
     Examples:
 
@@ -33,7 +33,7 @@ def models(
         typer.echo(json.dumps([{**asdict(m), "path": str(m.path)} for m in found], ensure_ascii=False, indent=2))
         return
     if not found:
-        typer.echo(f"no model came with this installation; {HOW_TO_GET_ONE}", err=True)
+        typer.echo(f"this installation came without models; {HOW_TO_GET_ONE}", err=True)
         return
     rows = [("name", "languages", "size", "BLEU", "good for"), *map(_row, found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

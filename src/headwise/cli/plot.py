@@ -1,4 +1,4 @@
-"""`headwise plot`: the curves of a training."""
+"""`headwise plot`: draws the curves of training runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def plot(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run directories; several are drawn together.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("curves.png"),
 ) -> None:
-    """Draw the curves of a training: loss, perplexity, BLEU and chrF, learning rate, speed.
+    """Draw the curves of training runs: loss, perplexity, BLEU and chrF, learning rate, speed.
 
-    A run that is still under way can be drawn too.
+    A run that is still in progress can be drawn too.
 
     Examples:
 

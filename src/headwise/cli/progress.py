@@ -1,4 +1,4 @@
-"""Progress on standard error, if someone is watching: what is done, how fast, and the time left where it is known."""
+"""Shows progress on standard error if it is a terminal: what is done, how fast, and the time left if known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def progress(unit: str, total: int | None = None) -> Iterator[Advance]:
-    """Within the block, `advance(count)` moves the bar; on anything but a terminal nothing is shown."""
+    """Yields a function `advance(count)` that moves the bar; shows nothing if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return

@@ -1,4 +1,4 @@
-"""`headwise score`: the log-probability of given text, one number per line."""
+"""`headwise score`: computes the log-probability of given text, one number per line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headwise.errors import UsageError
 def score(
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     source: Annotated[str, typer.Option("--source", help="Source side of parallel text.")] = "",
-    target: Annotated[str, typer.Option("--target", help="Target side: what is scored.")] = "",
-    text: Annotated[str, typer.Option("--text", help="Text, for a language model; each line by itself.")] = "",
+    target: Annotated[str, typer.Option("--target", help="Target side, which is scored.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Text for a language model; each line is scored by itself.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with every token.")] = False,
 ) -> None:
-    """Score given text: its log-probability, one number per line.
+    """Score given text: print its log-probability, one number per line.
 
-    The number is the natural logarithm of the probability of the whole line, end of sentence included; output line n
-    belongs to input line n, empty lines too.
+    The number is the natural logarithm of the probability of the whole line, including its end of sentence. Output line
+    n belongs to input line n, also for empty lines.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`headwise serve`: models over HTTP, and a page for the browser."""
+"""`headwise serve`: serves models over HTTP, with a page for the browser."""
 
 from __future__ import annotations
 
@@ -19,31 +19,35 @@ def serve(
             "--model",
             "-m",
             metavar="[NAME=]DIR",
-            help="Model directory; may be repeated. [default: those that came with Headwise]",
+            help="Model directory; may be repeated. [default: the models that come with Headwise]",
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; one that other machines can reach needs a key.")
+        str,
+        typer.Option("--host", help="Address to listen on; an address that other machines can reach requires a key."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free port and prints it.")
+        int,
+        typer.Option("--port", "-p", min=0, max=65535, help="Port to listen on; 0 picks a free port and prints it."),
     ] = 8000,
     api_key: Annotated[
         list[str] | None,
         typer.Option(
             "--api-key",
             envvar="HEADWISE_API_KEY",
-            help="Key that requests must have; may be repeated. Other users of this machine can see it; prefer a file.",
+            help="Key that requests must send; may be repeated. Other users of this machine can see it; prefer a file.",
             show_envvar=True,
         ),
     ] = None,
     api_key_file: Annotated[
-        Path | None, typer.Option("--api-key-file", help="File of keys, one per line, that only you may read.")
+        Path | None, typer.Option("--api-key-file", help="File of keys, one per line, readable only by you.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", metavar="NAME", help="Name by which clients or a proxy call this server; may be repeated."
+            "--allow-host",
+            metavar="NAME",
+            help="Host name that clients or a proxy use for this server; may be repeated.",
         ),
     ] = None,
     runs: Annotated[
@@ -54,13 +58,14 @@ def serve(
         typer.Option("--engine", help="For translation; see headwise translate."),
     ] = "auto",
     precision: Annotated[
-        Literal["int8", "float32"], typer.Option("--precision", help="Of the ctranslate2 engine.")
+        Literal["int8", "float32"], typer.Option("--precision", help="Precision of the ctranslate2 engine.")
     ] = "int8",
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="Seconds until a request is answered with 504.")
     ] = 60.0,
     queue: Annotated[
-        int, typer.Option("--queue", min=1, help="Requests that may wait for a model; more are answered 429.")
+        int,
+        typer.Option("--queue", min=1, help="Requests that may wait for a model; further ones are answered with 429."),
     ] = 128,
     slots: Annotated[
         int, typer.Option("--slots", min=1, max=64, help="Texts that a language model generates at the same time.")
@@ -68,15 +73,15 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds that a shutdown waits for accepted requests.")
     ] = 20.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not log requests.")] = False,
 ) -> None:
     """Serve models over HTTP, with a page to use them in the browser.
 
-    Listens on this machine only, unless --host says otherwise. Requests that arrive together are decoded in one batch,
-    with the same answers as alone. SIGTERM or Ctrl-C finishes accepted requests first. Neither texts nor keys are
+    Listens on this machine only, unless --host is given. Requests that arrive together are decoded in one batch, with
+    the same results as alone. On SIGTERM or Ctrl-C, accepted requests are finished first. Neither texts nor keys are
     logged.
 
-    LibreTranslate's clients (`/translate`, `/languages`, `/detect`) and OpenAI's (`/v1/completions`) work unchanged;
+    Clients of LibreTranslate (`/translate`, `/languages`, `/detect`) and OpenAI (`/v1/completions`) work unchanged;
     `/openapi.json` describes all routes; `/health/ready` and `/metrics` are for monitoring.
 
     Examples:
@@ -101,10 +106,10 @@ def serve(
     logging.getLogger("headwise.access").setLevel(logging.WARNING if quiet else logging.INFO)
     for noisy in ("uvicorn.error", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    with listen(host, port) as listening:  # before the models are opened, to report a used port at once
+    with listen(host, port) as listening:  # before the models are opened, to report a port in use at once
         served = open_models(model or (), engine, precision, tell=lambda line: print(line, file=sys.stderr))
         service = Service(served, access, Limits(queue=queue, slots=slots, timeout=timeout, grace=grace), runs)
         address, number = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        print(f"Headwise is at http://{shown}:{number} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        print(f"Headwise is at http://{shown}:{number} (press Ctrl-C to stop)", file=sys.stderr, flush=True)
         run_server(service, listening)

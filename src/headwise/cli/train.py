@@ -1,4 +1,4 @@
-"""headwise train."""
+"""`headwise train`: trains a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 def train(
     recipe: Annotated[
-        str, typer.Argument(metavar="[RECIPE]", help="A TOML file, or the name of a shipped recipe; or name the text:")
+        str, typer.Argument(metavar="[RECIPE]", help="A TOML file or the name of a shipped recipe; or give the text:")
     ] = "",
     source: Annotated[list[str] | None, typer.Option("--source", help="Source side of parallel text.")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="Target side, aligned line by line.")] = None,
@@ -23,14 +23,16 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="A.B=C", help="Change a setting; may be repeated.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest good checkpoint (or fail).")] = False,
-    print_recipe: Annotated[bool, typer.Option("--print-recipe", help="Print the resolved recipe and stop.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume from the newest intact checkpoint; fail if there is none.")
+    ] = False,
+    print_recipe: Annotated[bool, typer.Option("--print-recipe", help="Print the complete recipe and exit.")] = False,
 ) -> None:
     """Train a model: check the text, prepare it, train, validate, keep the best.
 
-    What the recipe leaves out is chosen from the size of the text and the speed of this machine, and told with the
-    reason; without validation text a part is held out, without an end the run takes 30 minutes at most. A run that was
-    stopped goes on where it was when the same command is given again. Ctrl-C saves and stops.
+    Settings that the recipe leaves out are chosen by the size of the text and the speed of this machine, and printed
+    with the reason. Without validation text, part of the text is held out; without a budget, the run takes at most 30
+    minutes. Ctrl-C saves and stops; the same command resumes the run.
 
     Examples:
 
@@ -59,7 +61,7 @@ def train(
     from headwise.workflows.train import train as run
 
     place = output or Path("runs") / name
-    if not Ranks.of_environment().leads:  # rank 0 speaks for all
+    if not Ranks.of_environment().leads:  # only rank 0 prints
         raise typer.Exit(exit_code(run(loaded, base, place, resume=resume).reason))
     with Live(sys.stderr) as live:
         finished = run(loaded, base, place, resume=resume, hooks=[live.hook], tell=live.say, progress=live.preparing)

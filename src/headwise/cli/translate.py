@@ -1,4 +1,4 @@
-"""`headwise translate`: text arguments, standard input or files; output line n belongs to input line n."""
+"""`headwise translate`: translates arguments, standard input or files; output line n belongs to input line n."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ Render = Callable[[str, "Translation", "list[str]"], str]
 
 
 def translate(
-    text: Annotated[list[str] | None, typer.Argument(help="Text to translate; else standard input, by lines.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Text to translate. [default: standard input, line by line]")
+    ] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     source_language: Annotated[
-        str, typer.Option("--from", help="Instead of --model: a model that came with Headwise, from this language …")
+        str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
     ] = "",
     target_language: Annotated[
-        str, typer.Option("--to", help="… to this one; one of the two is enough where it leaves no choice.")
+        str, typer.Option("--to", help="… to this one; either is enough if only one model fits.")
     ] = "",
     input_file: Annotated[
-        str, typer.Option("--input", "-i", help="File to translate (.gz, .xz, .zst too), line by line.")
+        str, typer.Option("--input", "-i", help="File to translate line by line, possibly compressed (.gz, .xz, .zst).")
     ] = "-",
     output_file: Annotated[
-        str, typer.Option("--output", "-o", help="File to write; it appears when all is done.")
+        str, typer.Option("--output", "-o", help="File to write; it appears when everything is translated.")
     ] = "-",
-    beam: Annotated[
-        int | None, typer.Option("--beam", help="Hypotheses kept; 1 is greedy. [default: the model's]")
-    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", help="Beam size; 1 is greedy. [default: the model's]")] = None,
     length_penalty: Annotated[
         float | None, typer.Option("--length-penalty", help="Higher favours longer output. [default: the model's]")
     ] = None,
     engine: Annotated[
         Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) wherever it does what is asked."),
+        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) if it supports the options."),
     ] = "auto",
     precision: Annotated[
         Literal["int8", "float32"],
-        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 is torch's result."),
+        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 matches torch."),
     ] = "int8",
     n_best: Annotated[int, typer.Option("--n-best", help="Translations per line, best first, separated by tabs.")] = 1,
-    scores: Annotated[bool, typer.Option("--scores", help="After each translation, a tab and its score.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Append a tab and the score to each translation.")] = False,
     alignments: Annotated[
-        bool, typer.Option("--alignments", help="Then a tab and word links (Moses: 0-0 1-2, source-target).")
+        bool, typer.Option("--alignments", help="Append a tab and word links (Moses format: 0-0 1-2, source-target).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all that is known.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all details.")] = False,
     glossary: Annotated[
-        str, typer.Option("--glossary", help="File of terms that must be used: source term, tab, target term.")
+        str, typer.Option("--glossary", help="File of required terms: source term, tab, target term.")
     ] = "",
     protect: Annotated[
-        bool, typer.Option("--protect", help="Keep placeholders, tags, addresses and numbers as they are.")
+        bool, typer.Option("--protect", help="Keep placeholders, tags, addresses and numbers unchanged.")
     ] = False,
     split_sentences: Annotated[
         bool, typer.Option("--split-sentences", help="Translate each sentence of a line by itself.")
@@ -81,10 +81,10 @@ def translate(
     - `headwise translate --model run/model --glossary terms.tsv --protect < help.en > help.de`
     """
     if text and input_file != "-":
-        raise UsageError("give text or --input, not both")
+        raise UsageError("give either text or --input, not both")
     ranks = Ranks.of_environment()
     if ranks.size > 1 and (text or "-" in (input_file, output_file)):
-        raise UsageError("several processes translate a file into a file: give --input and --output")
+        raise UsageError("several processes can translate only from file to file: give --input and --output")
     from headwise.workflows.models import choose_model
 
     directory = choose_model(model, source_language, target_language)
@@ -100,9 +100,9 @@ def translate(
     options = TranslateOptions(beam, n_best, length_penalty, terms, protect, split_sentences)
     wanted: Scores = "tokens" if as_json else "sentences" if scores else "none"
     if engine == "ctranslate2" and (terms or protect):
-        raise UsageError("the ctranslate2 engine has neither --glossary nor --protect; use --engine torch or auto")
+        raise UsageError("the ctranslate2 engine does not support --glossary and --protect; use --engine torch or auto")
     translator = open_translator(directory, engine, precision=precision, scores=wanted)
-    translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # a wrong value is told before any work
+    translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # reports a wrong value before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
     if not text and input_file == "-" and sys.stdin.isatty():
         print("Type a line and press Enter; end with Ctrl-D.", file=sys.stderr)
@@ -117,22 +117,22 @@ def translate(
     if ranks.size > 1:
         asked = {**options.arguments(), "scores": scores, "alignments": alignments, "json": as_json}
         about = {"model": translator.bundle.files, "engine": [translator.engine.name, precision], **asked}
-        tell_cut_off(_shared(input_file, output_file, about, render))
+        warn_of_cut_off(_shared(input_file, output_file, about, render))
         return
-    trouble: list[int] = []
+    cut_off_lines: list[int] = []
     done = 0
     with output(output_file) as stream, line_progress(input_file) as advance:
         for lines, cut_off in render(chunks):
-            trouble += [done + place + 1 for place in cut_off]
+            cut_off_lines += [done + place + 1 for place in cut_off]
             done += len(lines)
             stream.writelines(f"{row}\n" for row in lines)
             stream.flush()
             advance(len(lines))
-    tell_cut_off(trouble)
+    warn_of_cut_off(cut_off_lines)
 
 
 def _shared(input_file: str, output_file: str, about: dict[str, Any], render: Any) -> list[int]:
-    """One of several processes that torchrun started: its share of the file."""
+    """Translates this process's share of the file, if torchrun started several."""
     from headwise.training.distributed import joined
     from headwise.workflows.distributed_translate import translate_parts
 
@@ -141,7 +141,7 @@ def _shared(input_file: str, output_file: str, about: dict[str, Any], render: An
         def shown(chunks: Iterable[list[str]]) -> Iterator[tuple[list[str], list[int]]]:
             for lines, cut_off in render(chunks):
                 yield lines, cut_off
-                advance(len(lines) * world.size)  # the others are about as far
+                advance(len(lines) * world.size)  # the other ranks have done about as much
 
         return translate_parts(world, input_file, output_file, about, shown, warn)
 
@@ -192,15 +192,15 @@ def _links(translator: Any, sources: Iterable[str], translations: list[Translati
 
 
 def one_line(text: str) -> str:
-    """A model can say a line break or a tab; in the output they would shift lines and columns."""
+    """Replaces line breaks and tabs, which a model can generate: they would shift lines and columns of the output."""
     return text.translate({ord("\n"): " ", ord("\r"): " ", ord("\t"): " "})
 
 
-def tell_cut_off(lines: list[int]) -> None:
-    """Names the lines whose translation did not end by itself."""
+def warn_of_cut_off(lines: list[int]) -> None:
+    """Lists the lines whose translation was stopped before its end of sentence."""
     if lines:
         shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        warn(f"{len(lines):,} translations were cut off in a loop or at the longest length: line {shown}")
+        warn(f"{len(lines):,} translations were cut off, in a loop or at the length limit: line {shown}")
 
 
 def warn(message: str) -> None:
@@ -209,9 +209,9 @@ def warn(message: str) -> None:
 
 @contextmanager
 def output(file: str) -> Iterator[TextIO]:
-    """Standard output, or a file that is there whole or not at all."""
+    """Opens standard output, or a file that appears only when it is complete."""
     if file == "-":
-        # Whatever the locale: what is read as UTF-8 is written as UTF-8.
+        # The output is UTF-8 like the input, whatever the locale.
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", newline="\n")
@@ -224,7 +224,7 @@ def output(file: str) -> Iterator[TextIO]:
 
 
 def line_progress(file: str) -> AbstractContextManager[Advance]:
-    """Of a file that is being translated; standard input has no end that is known, and shows its output anyway."""
+    """Shows progress for a file, but not for standard input, whose length is unknown."""
     if file == "-" or not sys.stderr.isatty():
         return nullcontext(lambda lines: None)
     from headwise.text.lines import line_blocks

@@ -1,4 +1,4 @@
-"""The tasks by name: one file each, named like the task, with its object in TASK. Torch is loaded when it is needed."""
+"""Finds tasks by name: each has a file of its name with its object in TASK. Torch is imported only when needed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pkgutil
 from headwise.errors import ModelError
 from headwise.tasks.interface import Task
 
-# Beside the tasks this folder has what they share and what belongs to one of them.
+# This folder also has modules that tasks share or that belong to a single task.
 _registered: dict[str, Task] = {}
 
 
 def find_task(name: str) -> Task:
-    """A task by its name, loaded when first asked for."""
+    """Returns a task by its name; imports it on first use."""
     if name not in _registered and name in {module.name for module in pkgutil.iter_modules(__path__)}:
         task = getattr(importlib.import_module(f"{__name__}.{name}"), "TASK", None)
         if task is not None:
@@ -24,5 +24,5 @@ def find_task(name: str) -> Task:
 
 
 def register_task(task: Task) -> None:
-    """Makes a task known that has no file here: one of another package, or of a test."""
+    """Registers a task that has no file here: one of another package, or of a test."""
     _registered[task.name] = task

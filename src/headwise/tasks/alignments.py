@@ -1,7 +1,7 @@
-"""Which source word each word of a translation comes from, by cross-attention, in Moses format: `0-0 1-2`.
+"""Aligns the words of translations with those of their sources by cross-attention, in Moses format: `0-0 1-2`.
 
-A word is what stands between spaces; in a script without spaces, a token. The attention is the mean over the heads of
-the last decoder layer but one, while the translation is read, with either engine.
+Words are separated by spaces; in a script without spaces each token is a word. The attention is the mean over the heads
+of the second-to-last decoder layer, computed for the finished translation, with either engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BATCH = 32
 
 
 def alignments(translator: Translator, texts: Sequence[str], translations: Sequence[Translation]) -> list[str]:
-    """One line per translation. Empty where there is no text, or where it was too long to be read in one piece."""
+    """Returns one line per translation; an empty one if there is no text, or it was translated in several pieces."""
     sources = translator.tokenizers.source.encode_batch([text.strip() for text in texts])
     targets = [list(translation.ids) for translation in translations]
     longest = translator.longest_source
@@ -36,7 +36,7 @@ def alignments(translator: Translator, texts: Sequence[str], translations: Seque
 
 
 def moses(tokenizers: TokenizerPair, source: Sequence[int], target: Sequence[int], weights: Floats) -> str:
-    """Links between words from weights between tokens, (T, S), neither with an end of sentence."""
+    """Computes links between words from weights between tokens, (T, S), both without end of sentence."""
     rows, columns = Reading.of(tokenizers.target, [*target, EOS]), Reading.of(tokenizers.source, [*source, EOS])
     padded = np.zeros((1, 1, len(target) + 1, len(source) + 1), dtype=np.float32)
     padded[0, 0, :-1, :-1] = weights

@@ -1,4 +1,4 @@
-"""Language models: text goes on from a prompt, by any network that decodes token by token without a source."""
+"""The task `generate`: continues a prompt with any network that decodes token by token without a source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHUNK = 512  # lines scored at a time
 
 @dataclass(frozen=True)
 class TextScores:
-    """Perplexity of a text."""
+    """The perplexity of a text."""
 
     perplexity: Perplexity
     overlap: Overlap | None = None
@@ -59,7 +59,7 @@ class TextScores:
 
 
 class Generate(Task):
-    """Running text in, perplexity out."""
+    """Language modelling: learns from running text, is scored by perplexity."""
 
     name = "generate"
     columns = ("text",)
@@ -81,7 +81,9 @@ class Generate(Task):
 
     def check(self, recipe: Recipe) -> None:
         if recipe.tokenizer.dropout or recipe.tokenizer.target_dropout:
-            raise RecipeError("tokenizer.dropout is for translation; a language model reads running text: set it to 0")
+            raise RecipeError(
+                "a language model does not support tokenizer.dropout, which is for translation: set it to 0"
+            )
 
     def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
         return {"vocab": tokenizers.target.size}
@@ -116,9 +118,9 @@ class Generate(Task):
         device: str = "cpu",
         **options: Any,
     ) -> Writer:
-        """A generator on torch, which does everything, or on ctranslate2, which is faster and greedy only."""
+        """Opens a generator on torch, which supports every option, or on ctranslate2: faster, but greedy only."""
         if engine not in ("auto", *ENGINES):
-            raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+            raise UsageError(f"unknown engine '{engine}'; choose one of {', '.join(ENGINES)}")
         tokenizers = TokenizerPair.load(bundle.path)
         if engine == "ctranslate2":
             from headwise.decoding.ctranslate2_generator import CTranslate2Generator
@@ -132,20 +134,20 @@ class Generate(Task):
         return Generator(bundle, tokenizers.target, load_model(bundle, device))
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TextScores:
-        """`asked` is the file `text`, and `stride`: tokens that a window moves on."""
+        """Computes the perplexity of the file `text`; `stride` is the number of tokens between windows."""
         from headwise.bundle.weights import load_model
         from headwise.evaluation.language_model import text_perplexity
         from headwise.text.lines import read_lines
 
         file, stride = asked.pop("text", ""), int(asked.pop("stride", 0) or 0)
         if not file or asked:
-            raise UsageError(f"{bundle.path} is a language model: evaluate it with --text FILE and nothing else")
+            raise UsageError(f"{bundle.path} is a language model: evaluate it with --text FILE only")
         lines, tokenizer = read_lines(file), TokenizerPair.load(bundle.path).target
         perplexity = text_perplexity(load_model(bundle), tokenizer, lines, stride=stride, on_progress=on_progress)
         return TextScores(perplexity, seen_in_training(bundle.card, "text", lines))
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
-        """Each line by itself."""
+        """Scores each line by itself."""
         from headwise.bundle.weights import load_model
         from headwise.evaluation.language_model import score_lines
         from headwise.text.lines import line_blocks
@@ -159,7 +161,7 @@ class Generate(Task):
                 yield [LineScore(total, tokens) for total, tokens in zip(totals, pieces, strict=True)]
 
     def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Look:
-        """The model reads the text as in training: after the end of whatever came before."""
+        """Shows the attention in a text, which the model reads as in training: after an end of sentence."""
         from headwise.look.capture import look_at_text
 
         if target is not None:
@@ -179,7 +181,7 @@ TASK = Generate()
 
 
 class ServedGenerator:
-    """A language model for a server, on torch with one thread: requests are what runs in parallel."""
+    """A language model for a server, on torch with one thread, since requests run in parallel."""
 
     def __init__(self, name: str, generator: Writer) -> None:
         self.generator = generator
@@ -190,12 +192,12 @@ class ServedGenerator:
         self.generator.generate(PROBE, max_tokens=1, temperature=0.0)
 
     def count(self, prompt: str) -> int:
-        """Tokens of a prompt; a line break is one."""
+        """Counts the tokens of a prompt; a line break is one."""
         lines = prompt.split("\n")
         return sum(len(self.generator.tokenizer.encode(line)) for line in lines) + len(lines) - 1
 
     def write(self, prompt: str, **options: Any) -> Iterator[list[Writing]]:
-        """All samples after each token; see Writer.write."""
+        """Yields all samples after each token; see Writer.write."""
         one_torch_thread()
         return self.generator.write(prompt, **options)
 

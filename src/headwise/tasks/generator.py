@@ -7,7 +7,7 @@ from headwise.look.capture import Look
 
 
 class Generator(generator.Generator):
-    """Generates text, and shows what every head attends to when it reads."""
+    """Generates text, and shows what every head attends to in a text."""
 
     def look(self, text: str) -> Look:
         from headwise.tasks.generate import TASK

@@ -1,4 +1,4 @@
-"""What a task offers to the workflows. A family says which tasks it can do; a task never asks for the family."""
+"""The interface of tasks for the workflows. A family declares which tasks it supports; a task knows no family."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwise.tasks.automatic import Choice, DataFacts
     from headwise.training.hooks import Scorer
 
-OnProgress = Callable[[int], None]  # is told how many lines or tokens more are done
+OnProgress = Callable[[int], None]  # called with the number of lines or tokens done since the last call
 
 
 class Evaluated(Protocol):
@@ -32,30 +32,30 @@ class Evaluated(Protocol):
 
     @property
     def overlap(self) -> Overlap | None:
-        """Test lines that occur in the training data; None: unknown."""
+        """Test lines that occur in the training data; None if unknown."""
         ...
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Returns the result as text."""
         ...
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
+        """Returns the result as JSON."""
         ...
 
 
 @dataclass(frozen=True)
 class LineScore:
-    """`log_prob` is the sum over the line's tokens and its end of sentence, natural logarithm."""
+    """The score of a line. `log_prob` is the sum over its tokens and its end of sentence, natural logarithm."""
 
     log_prob: float
     tokens: tuple[str, ...]
-    log_probs: tuple[float, ...] = ()  # of each token and of the end of sentence, where the task gives them
+    log_probs: tuple[float, ...] = ()  # of each token and of the end of sentence, if the task provides them
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a server tells of a model."""
+    """What a server reports about a model."""
 
     name: str
     kind: str  # the task
@@ -94,25 +94,25 @@ def _text(value: Any) -> str | None:
 
 
 class Served(Protocol):
-    """An opened model as a server holds it. What else it can do, the task's routes know."""
+    """An opened model in a server. Further methods are between the task and its routes."""
 
     facts: Facts
 
     def probe(self) -> None:
-        """Decodes something small; raises if the model cannot."""
+        """Decodes something small; raises an error if that fails."""
         ...
 
     def look(self, text: str, target: str | None) -> str:
-        """A page of what the model attends to."""
+        """Returns a page that shows what the model attends to."""
         ...
 
 
 class Task(ABC):
-    """What a person wants done: data to batches, batches to a loss, a model directory to an object that does it."""
+    """Base class of tasks: turns data into batches, batches into a loss, and a model directory into a usable object."""
 
     name: str
-    columns: tuple[str, ...]  # what of [data] is read: the sides of the token store, in order
-    scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may name one
+    columns: tuple[str, ...]  # the fields of [data] that are read: the sides of the token store, in order
+    scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may be one of them
 
     # ---- training
 
@@ -128,7 +128,7 @@ class Task(ABC):
 
     @abstractmethod
     def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
-        """The network's arguments that come from the data: vocabulary sizes, number of labels, …"""
+        """Returns the network's arguments that depend on the data: vocabulary sizes, number of labels, …"""
 
     @abstractmethod
     def batches(
@@ -142,7 +142,7 @@ class Task(ABC):
         world: int = 1,
         shuffle: bool = True,
     ) -> Batches:
-        """Batches of a token store: shuffled and augmented for training, or all rows in order for validation."""
+        """Makes batches of a token store: shuffled and augmented for training, or all rows in order for validation."""
 
     def loss(self, network: Network, batch: Batch, smoothing: float) -> BatchLoss:
         from headwise.losses import batch_loss
@@ -150,38 +150,38 @@ class Task(ABC):
         return batch_loss(network, batch, smoothing)
 
     def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer | None:
-        """Measures `scores` and shows samples during validation; None: the loss is all there is."""
+        """Builds a function that measures `scores` and collects samples in validation; None if there are no scores."""
         return None
 
     def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
-        """What to add to the card of a finished model, such as a calibration."""
+        """Returns what to add to the card of a finished model, such as a calibration."""
         return {}
 
     # ---- using a model
 
     @abstractmethod
     def open(self, bundle: Bundle, engine: str = "auto", **options: Any) -> Any:
-        """Translator, Generator, …: what `headwise.load` returns. Torch is loaded only if the engine needs it."""
+        """Opens what `headwise.load` returns: Translator, Generator, …. Imports torch only if the engine needs it."""
 
     @abstractmethod
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
-        """How good the model is on given files; `asked` are the options of `headwise evaluate` that were given."""
+        """Evaluates the model on given files; `asked` are the given options of `headwise evaluate`."""
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
-        """Log-probabilities of given text, line by line; `files` has a file for each of `columns`."""
-        raise UsageError(f"{bundle.path}: the task '{self.name}' has no log-probabilities of text")
+        """Computes log-probabilities of given text, line by line; `files` has a file for each of `columns`."""
+        raise UsageError(f"{bundle.path}: models of the task '{self.name}' cannot score text")
 
     def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Look:
-        """What every head attends to while the model works on one item."""
-        raise UsageError(f"a model of the task '{self.name}' cannot be looked into yet")
+        """Shows what every head attends to in one item."""
+        raise UsageError(f"headwise look does not support the task '{self.name}' yet")
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> Served:
-        """The model for a server; `serving/routes/` has the task's routes."""
-        raise UsageError(f"{bundle.path}: the task '{self.name}' cannot be served yet")
+        """Opens the model for a server; the task's routes are in `serving/routes/`."""
+        raise UsageError(f"{bundle.path}: headwise serve does not support the task '{self.name}' yet")
 
 
 def check_columns(task: Task, recipe: Recipe) -> None:
-    """The recipe must name the files that the task reads, and no others."""
+    """Checks that the recipe names the files that the task reads, and no others."""
     from headwise.config.schema import Texts
     from headwise.errors import RecipeError
 
@@ -190,11 +190,9 @@ def check_columns(task: Task, recipe: Recipe) -> None:
         if not given and place != "data":
             continue
         if foreign := [name for name in given if name not in task.columns]:
-            raise RecipeError(
-                f"{place}.{foreign[0]} is not for the task '{task.name}', which reads {_listed(task.columns)}"
-            )
+            raise RecipeError(f"the task '{task.name}' does not use {place}.{foreign[0]}, but {_listed(task.columns)}")
         if task.columns[0] not in given:
-            raise RecipeError(f"{place} needs {_listed(task.columns)}, because the task is '{task.name}'")
+            raise RecipeError(f"the task '{task.name}' needs {_listed(task.columns)} in {place}")
 
 
 def _listed(names: Sequence[str]) -> str:

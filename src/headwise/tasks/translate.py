@@ -1,4 +1,4 @@
-"""Translation: source text to target text, by any network that reads a source and decodes token by token."""
+"""The task `translate`: source text to target text, with any network that encodes a source and decodes by token."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from headwise.training.hooks import Scorer
 
 ENGINES = ("auto", "torch", "ctranslate2")
-PROBE = "a"  # what a model is made to decode, to see that it can
+PROBE = "a"  # input that tests whether a model can decode
 
 
 class Translator(translator.Translator):
-    """Translates, and shows what every head attended to while it did."""
+    """Translates, and shows what every head attends to."""
 
     def look(self, text: str, target: str | None = None, *, beam: int | None = None) -> Look:
-        """Attention at work on one text; without `target` on the translator's own translation."""
+        """Shows the attention in one text and `target`, by default the translator's own translation."""
         return TASK.look(self, text, target, beam=beam)
 
     @property
@@ -43,13 +43,13 @@ class Translator(translator.Translator):
         """The model itself, on torch."""
         engine: Any = self.engine.torch if isinstance(self.engine, AutoEngine) else self.engine
         if engine.name != "torch":
-            raise UsageError("the ctranslate2 engine does not show attention; use the torch engine")
+            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
         found: Network = engine.model
         return found
 
 
 class Translate(Task):
-    """Pairs of sentences in, BLEU and chrF out."""
+    """Translation: learns from sentence pairs, is scored by BLEU and chrF."""
 
     name = "translate"
     columns = ("source", "target")
@@ -89,7 +89,7 @@ class Translate(Task):
         if not shuffle:
             longest = max(store.manifest.longest.values()) + 1
             return PairBatches(store, max(settings.batch_tokens, longest), shuffle=False)
-        # The sides draw from different seeds, otherwise equal places of both would draw alike.
+        # The sides have different seeds; otherwise the same positions of both would draw the same numbers.
         resample = (
             sampler(tokenizers.source, rates[0], 2 * settings.seed) if rates[0] else None,
             sampler(tokenizers.target, rates[1], 2 * settings.seed + 1) if rates[1] else None,
@@ -122,13 +122,13 @@ class Translate(Task):
         device: str = "cpu",
         **options: Any,
     ) -> Translator:
-        """A translator on one of the ENGINES; `auto` is ctranslate2 where it is installed and does what is asked.
+        """Opens a translator on one of the ENGINES; `auto` is ctranslate2 if it is installed and supports the options.
 
-        `scores` saves work: with "sentences" the ctranslate2 engine gives no log-probabilities of tokens; with "none"
-        there is no confidence, and no score of greedy search either (they are NaN).
+        `scores` saves time: with "sentences" the ctranslate2 engine computes no log-probabilities of tokens; with
+        "none" there is no confidence, and no score of greedy search either (they are NaN).
         """
         if engine not in ENGINES:
-            raise UsageError(f"unknown engine '{engine}'; there are {', '.join(ENGINES)}")
+            raise UsageError(f"unknown engine '{engine}'; choose one of {', '.join(ENGINES)}")
         tokenizers = TokenizerPair.load(bundle.path)
 
         def on_torch() -> Engine:
@@ -151,7 +151,9 @@ class Translate(Task):
         from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation
 
         if "text" in asked:
-            raise UsageError(f"{bundle.path} translates: evaluate it with --source FILE and --reference FILE")
+            raise UsageError(
+                f"{bundle.path} is a translation model: evaluate it with --source FILE and --reference FILE"
+            )
         return evaluate_translation(EvaluateOptions(bundle=bundle, **asked), on_progress)
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
@@ -185,7 +187,9 @@ class Translate(Task):
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranslator:
         if len(bundle.languages) != 2:
-            raise UsageError(f"{bundle.path} does not name its two languages, so it cannot be asked for by them")
+            raise UsageError(
+                f"{bundle.path} cannot be served: its config has no source and target language; set data.languages"
+            )
         return ServedTranslator(name, self.open(bundle, engine, precision=precision, scores="sentences"))
 
 
@@ -202,7 +206,7 @@ def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scor
 
 
 class ServedTranslator:
-    """A translator for a server. Torch, where it is needed, keeps to one thread: requests are what runs in parallel."""
+    """A translator for a server. Torch, if it is needed, uses one thread, since requests run in parallel."""
 
     def __init__(self, name: str, opened: Translator) -> None:
         self.translator = opened
@@ -218,13 +222,13 @@ class ServedTranslator:
         self.translator.translate([PROBE], beam=1)
 
     def translate(self, texts: Sequence[str], *, details: bool = False, **options: Any) -> list[Translation]:
-        """With `details` the log-probability of each token is known."""
+        """Translates; with `details`, each token has its log-probability."""
         if self.only_torch or options.get("glossary") or options.get("protect"):
             one_torch_thread()
         return (self._detailed if details else self.translator).translate(texts, **options)
 
     def look(self, text: str, target: str | None) -> str:
-        """A page of the attention in this translation, or in the model's own."""
+        """Returns a page that shows the attention in this translation, or in the model's own."""
         from headwise.look.page import page
 
         one_torch_thread()
@@ -233,7 +237,7 @@ class ServedTranslator:
 
 
 def _with_token_scores(opened: Translator) -> Translator:
-    """The same on the same weights; the torch engine gives token scores in any case."""
+    """Copies a translator, sharing its weights, so that it returns token scores (the torch engine always does)."""
     engine: Any = copy.copy(opened.engine)
     engine.scores = "tokens"
     if isinstance(engine, AutoEngine):
@@ -244,12 +248,13 @@ def _with_token_scores(opened: Translator) -> Translator:
 
 
 def one_torch_thread() -> None:
-    """Of torch, in the thread that calls."""
+    """Limits torch to one thread, in the calling thread."""
     import torch
 
     torch.set_num_threads(1)
 
 
 def require_translator(bundle: Bundle) -> None:
+    """Raises a ModelError if the model does not translate."""
     if bundle.task_name != TASK.name:
         raise ModelError(f"{bundle.path} is a model of the task '{bundle.task_name}', which does not translate")

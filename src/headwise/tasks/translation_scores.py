@@ -1,4 +1,4 @@
-"""How good translations are: BLEU, chrF and TER of a model or of an output, and differences between two."""
+"""Evaluates translations: BLEU, chrF and TER of a model or an output, and the difference between two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = 1024  # lines translated in one call
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """What is scored: a model's translations of `source`, or the output in `hypothesis`; and what with."""
+    """What to score (a model's translations of `source`, or the output in `hypothesis`), and how."""
 
     reference: Sequence[str] = ()  # files
     bundle: Bundle | None = None
@@ -46,7 +46,7 @@ class TranslationScores:
 
     scores: list[Score]
     comparisons: list[Comparison] = field(default_factory=list)
-    decoding: str = ""  # how the translations were made; empty for a given output
+    decoding: str = ""  # the decoding options of the model; empty for a given output
     overlap: Overlap | None = None  # None: the card has no fingerprints, or no source is known
     translations: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class TranslationScores:
 
 
 def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None = None) -> TranslationScores:
-    """Scores of a model or an output, and its differences from another one."""
+    """Scores a model or an output, and compares it with another one."""
     sources = read_lines(asked.source) if asked.source else []
     lines = sources if asked.bundle else read_lines(asked.hypothesis)
     measure = asked.source if asked.bundle else asked.hypothesis
@@ -108,7 +108,7 @@ def _aligned(file: str, count: int, measure: str) -> list[str]:
 def _translated(
     bundle: Bundle, sources: Sequence[str], asked: EvaluateOptions, on_progress: OnProgress | None
 ) -> tuple[list[str], str]:
-    """Translations, and how they were made. The fast engine computes in float32 here."""
+    """Returns the translations and the decoding options. The fast engine computes in float32 here."""
     from headwise.tasks.translate import TASK, require_translator
 
     require_translator(bundle)

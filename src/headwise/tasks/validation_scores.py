@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations during training, with the decoder and the metrics that `evaluate` uses."""
+"""Computes BLEU and chrF during training, with the decoder and the metrics that `evaluate` uses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLES = 2
 
 
 def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
-    """The first sentences of the validation text, as many as the recipe decodes."""
+    """Reads the first sentences of the validation text, as many as the recipe decodes."""
     data = recipe.data
     texts = data.validation if data.validation.source else data
     if texts is data and not data.split:
@@ -40,7 +40,7 @@ def validation_texts(recipe: Recipe) -> tuple[list[str], list[str]] | None:
 def make_scorer(
     model: Network, tokenizers: TokenizerPair, recipe: Recipe, sources: list[str], references: list[str]
 ) -> Scorer:
-    """Decodes the sources greedily: quick enough to do often, and what ranks models is the same for all of them."""
+    """Builds a scorer that decodes the sources greedily, which is fast and ranks models well enough."""
     decoding = recipe.decoding.model_dump()
     bundle = Bundle(Path(), recipe.model.family, dict(model.architecture), recipe.data.languages, decoding)
     translator = Translator(bundle, tokenizers, TorchEngine(model))
@@ -59,7 +59,7 @@ def make_scorer(
 
 
 def calibration(model: Path, sources: list[str], references: list[str]) -> dict[str, Any]:
-    """What the model's log-probabilities mean, measured on validation text: see decoding/confidence.py."""
+    """Calibrates the confidence of a model on validation text: see decoding/confidence.py."""
     bundle, network, tokenizers = open_model(model)
     translator = Translator(bundle, tokenizers, TorchEngine(network))
     translations = translator.translate(sources)

@@ -1,4 +1,4 @@
-"""`headwise average`: several checkpoints into one model directory."""
+"""`headwise average`: averages several checkpoints into one model directory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from headwise.text.tokenizer import TokenizerPair
 
 
 def average(checkpoints: Sequence[Path], output: Path) -> None:
-    """The mean weights, with the description and tokenizers of the last one."""
+    """Writes the mean of the weights, with the description and tokenizers of the last checkpoint."""
     if output.exists():
-        raise UsageError(f"{output} is already there; choose a new directory")
+        raise UsageError(f"{output} already exists; choose a new directory")
     bundle, weights = average_weights(checkpoints)
     card = {**bundle.card, "average": [str(path) for path in checkpoints]}
     save_model(

@@ -1,4 +1,4 @@
-"""Check a corpus before training is spent on it."""
+"""`headwise check`: checks a corpus before training."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Section = TypeVar("Section", bound=schema.Texts)
 
 
 def check(data: schema.Data, base: Path | None = None, on_progress: OnProgress | None = None) -> Report:
-    """The report on the text that `data` names; its paths and globs are relative to `base`."""
+    """Checks the text that `data` names; its paths and globs are relative to `base`."""
     return check_corpus(with_files(data, base), on_progress)
 
 
 def with_files(data: schema.Data, base: Path | None = None) -> schema.Data:
-    """The same data section with every path and glob replaced by the files that it stands for."""
+    """Returns the data section with every path and glob replaced by the files that it matches."""
     held_out = {name: _expanded(getattr(data, name), base) for name in ("validation", "test")}
     return _expanded(data, base).model_copy(update=held_out)
 

@@ -1,4 +1,4 @@
-"""`headwise demo`: the whole way in one command, on a corpus that is written on the spot."""
+"""`headwise demo`: everything in one command, on a generated corpus."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from headwise.workflows.train import Finished, train
 from headwise.workflows.translate import open_translator
 
 TRAINING_PAIRS, HELD_OUT_PAIRS, SHOWN = 60_000, 500, 5
-# Another seed than the corpus has: sentences that are in none of its files, not even the held-out ones.
+# Not the seed of the corpus: gives sentences that are in none of its files, not even the held-out ones.
 UNSEEN_SEED = 2
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A sentence that the model never saw: the pair of the grammar, and what the model makes of it."""
+    """A sentence that the model has never seen: the grammar's pair, and the model's translation."""
 
     pair: PhrasePair
     translation: str
@@ -32,7 +32,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo made."""
+    """The results of the demo."""
 
     corpus: Path
     finished: Finished
@@ -49,14 +49,14 @@ def demo(
     tell: Callable[[str], None] = lambda line: None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Demo | Finished:
-    """Writes text, trains, evaluates, translates and draws; a Finished alone is a run that was interrupted."""
+    """Writes text, trains, evaluates, translates and draws; returns only a Finished if the run was interrupted."""
     corpus = output / "corpus"
     tell(f"writing {TRAINING_PAIRS:,} English-Chinese sentence pairs to {corpus}")
     files = write_corpus(corpus, train=TRAINING_PAIRS, held_out=HELD_OUT_PAIRS)
     recipe, base = load_recipe("demo", overrides, data=corpus)
     run = RunDirectory(output / "run")
     if run.finished.is_file():
-        tell(f"{run.path} is trained already; delete {output} to begin anew")
+        tell(f"{run.path} is already trained; delete {output} to start again")
         finished = Finished.of(run)
     else:
         finished = train(recipe, base, run.path, hooks=hooks, tell=tell, progress=progress)
@@ -73,7 +73,7 @@ def demo(
 
 
 def _unseen(count: int) -> list[PhrasePair]:
-    """Held-out sentences of several shapes, none too long to look at."""
+    """Returns held-out sentences, none of them too long to display."""
     pairs = [p for p in Phrasebook(UNSEEN_SEED).pairs(20 * count, held_out=True) if len(p.english.split()) <= 12]
     return pairs[:count]
 

@@ -1,11 +1,11 @@
-"""A large file translated by several processes, on one machine or many that share a file system, part by part.
+"""Translates a large file with several processes, on one machine or several that share a file system, part by part.
 
-    OUT.parts/about.json        what is translated, with which model and options; parts of another job are removed
-    OUT.parts/00000012.txt      the lines of part 12, there whole or not at all
-    OUT.parts/00000012.json     its lines whose translation was cut off, where there are any; written before the text
+    OUT.parts/about.json        the input, model and options; if they change, the parts of the earlier job are removed
+    OUT.parts/00000012.txt      the lines of part 12; appears only when it is complete
+    OUT.parts/00000012.json     the numbers of its lines whose translation was cut off, if any; written before the text
 
-The parts are the chunks that one process would translate, so the result is the same byte for byte. A part that is there
-is not translated again: after a crash the same command, with any number of processes, goes on where it was.
+The parts are the chunks that one process would translate, so the result is the same byte for byte. A finished part is
+not translated again: after a crash, the same command resumes the work with any number of processes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from headwise.text.lines import check_file
 from headwise.training.distributed import World
 from headwise.workflows.translate import Tell, input_chunks
 
-# Chunks of source lines in; for each, in order, its lines of output and which of them (from 0) were cut off.
+# Translates chunks of source lines; yields, in order, the output lines of each and the indices of those cut off.
 Render = Callable[[Iterable[list[str]]], Iterator[tuple[list[str], list[int]]]]
 
 
 def translate_parts(
     world: World, file: str, output: str, about: dict[str, Any], render: Render, tell: Tell
 ) -> list[int]:
-    """Each rank does every size-th part; rank 0 joins them into `output` and returns the lines that were cut off."""
+    """Translates every size-th part on each rank; rank 0 joins them into `output` and returns the lines cut off."""
     parts = Parts(Path(f"{output}.parts"))
     world.on_rank_0(lambda: _begin(parts, output, {**about, **_identity(file)}, tell))
     missing: deque[tuple[int, int]] = deque()  # (part, its first line) of what is being translated
@@ -38,7 +38,7 @@ def translate_parts(
 
     def mine() -> Iterator[list[str]]:
         line = 1
-        for number, chunk in enumerate(input_chunks(file, tell if world.leads else _say_nothing)):
+        for number, chunk in enumerate(input_chunks(file, tell if world.leads else _ignore)):
             if number % world.size == world.rank and not parts.done(number):
                 missing.append((number, line))
                 yield chunk
@@ -55,18 +55,18 @@ def _begin(parts: Parts, output: str, about: dict[str, Any], tell: Tell) -> dict
     check_place(Path(output))
     done = parts.claim(about, tell)
     if done:
-        tell(f"{done:,} parts are done already and are kept ({parts.folder})")
+        tell(f"{done:,} parts are already translated and are kept ({parts.folder})")
     return {}
 
 
 def _identity(file: str) -> dict[str, Any]:
-    """Enough to see that a file is another one, without reading it."""
+    """Identifies a file by path, size and time of change, without reading it."""
     check_file(file)
     status = Path(file).stat()
     return {"input": str(Path(file).resolve()), "bytes": status.st_size, "changed": status.st_mtime_ns}
 
 
-def _say_nothing(line: str) -> None: ...
+def _ignore(line: str) -> None: ...
 
 
 class Parts:
@@ -76,13 +76,13 @@ class Parts:
         self.folder = folder
 
     def claim(self, about: dict[str, Any], tell: Tell) -> int:
-        """Takes the folder for this job, and counts the parts that it has; those of another job are removed."""
+        """Claims the folder for this job: removes the parts of another job, or counts the finished ones of this job."""
         note, text = self.folder / "about.json", json.dumps(about, sort_keys=True, ensure_ascii=False, indent=2)
         try:
             if note.is_file() and note.read_text(encoding="utf-8") == text:
                 return len(list(self.folder.glob("*.txt")))
             if note.is_file():
-                tell(f"{self.folder} has parts of another job (other text, model or options), which are removed")
+                tell(f"{self.folder} has parts of another job (other text, model or options); they are removed")
                 shutil.rmtree(self.folder)
             self.folder.mkdir(exist_ok=True)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""`headwise generate`: a language model goes on from a prompt."""
+"""`headwise generate`: a language model continues a prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwise.tasks.generate import TASK
 
 
 def open_generator(model: str | Path, engine: str = "torch", **options: Any) -> Writer:
-    """A language model on one of the engines of the task."""
+    """Opens a language model with one of the task's engines."""
     bundle = open_bundle(model)
     if bundle.task_name != TASK.name:
         raise UsageError(f"{model} is a model of the task '{bundle.task_name}'; use headwise {bundle.task_name}")
@@ -20,7 +20,7 @@ def open_generator(model: str | Path, engine: str = "torch", **options: Any) -> 
 
 
 def read_prompt(stream: BinaryIO) -> str:
-    """All of a stream; the line break that ends its last line is not part of the prompt."""
+    """Reads a stream to its end; the line break at the end of its last line is not part of the prompt."""
     try:
         text = stream.read().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -29,15 +29,18 @@ def read_prompt(stream: BinaryIO) -> str:
 
 
 def window_notice(generator: Writer, prompt: str, max_tokens: int) -> str | None:
-    """What to tell of a text that outgrows the model's context; None where it fits."""
+    """Returns a note if the text exceeds the model's context; None if it fits."""
     length = len(prompt_ids(generator.tokenizer, prompt))
     if generator.context is None:
         return None
     if length > generator.context:
-        return f"the prompt has {length:,} tokens, the model reads {generator.context:,}: only its end is read"
+        return (
+            f"the prompt has {length:,} tokens, more than the model's context of {generator.context:,}: "
+            "only its end is used"
+        )
     if length + max_tokens > generator.context:
         return (
-            f"prompt and text may have {length + max_tokens:,} tokens, the model sees {generator.context:,} at once: "
-            "beyond that it goes on from the newer half"
+            f"prompt and text may have {length + max_tokens:,} tokens, more than the model's context of "
+            f"{generator.context:,}: whenever it is full, its older half is dropped"
         )
     return None

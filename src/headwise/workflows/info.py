@@ -1,4 +1,4 @@
-"""`headwise info`: what a model directory is, without loading it."""
+"""`headwise info`: describes a model directory without loading its weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TokenizerInfo:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """Everything that can be said of a model from its files."""
+    """Everything that the files of a model directory tell about it."""
 
     path: str
     family: str
@@ -32,12 +32,12 @@ class ModelInfo:
     architecture: dict[str, Any]
     tokenizers: tuple[TokenizerInfo, ...]
     decoding: dict[str, Any]
-    scores: dict[str, float]  # of validation, at the end of training
+    scores: dict[str, float]  # on validation data, at the end of training
     sentences: int | None  # that it was trained on
     written_by: str | None  # version of headwise
     files: dict[str, int]  # bytes
     precision: str = "float32"  # of the stored weights
-    about: dict[str, str] = field(default_factory=dict)  # what a shipped model's card says of it
+    about: dict[str, str] = field(default_factory=dict)  # the description in a shipped model's card
     tests: tuple[ShippedScore, ...] = ()  # scores with their signatures
 
     def as_dict(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class ModelInfo:
 
 
 def model_info(path: Path) -> ModelInfo:
-    """A model directory, or the one inside of a run or checkpoint. Every file is compared with its hash."""
+    """Describes a model directory, or the one inside a run or checkpoint; compares every file with its hash."""
     inner = path / "model"
     bundle = open_bundle(inner if not (path / CONFIG).is_file() and (inner / CONFIG).is_file() else path)
     card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")

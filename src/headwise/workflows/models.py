@@ -1,4 +1,4 @@
-"""The models that come with Headwise: what they are, and which one is meant by a pair of languages. Needs no torch."""
+"""Describes the models that come with Headwise, and finds them by languages. Does not import torch."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from headwise.bundle.shipped import locate, shipped_directories
 from headwise.errors import ModelError, UsageError
 from headwise.text.languages import base_language
 
-HOW_TO_GET_ONE = "train one (headwise train RECIPE) or bring a model directory along, and name it with --model DIR"
+HOW_TO_GET_ONE = "train one (headwise train RECIPE) or give another model directory with --model DIR"
 
 
 @dataclass(frozen=True)
 class ShippedScore:
-    """One figure of a card, with what makes it comparable."""
+    """One score of a card, with the signature that makes it comparable."""
 
     test: str  # the test set
     metric: str
     value: float
     signature: str
-    engine: str  # int8: the fast engine, as translate has it; float16: torch with the stored weights
+    engine: str  # int8: the fast engine, translate's default; float16: torch with the stored weights
 
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """What can be said of a shipped model without opening its weights."""
+    """What is known of a shipped model without loading its weights."""
 
     name: str
     path: Path
     source: str  # language codes
     target: str
-    size: int  # bytes, the fast engine's form included
+    size: int  # bytes, including the export for the fast engine
     good_for: str
     trained_on: str
     licence: str  # of the data
@@ -45,17 +45,17 @@ class ShippedModel:
 
     @property
     def bleu(self) -> ShippedScore | None:
-        """What `translate` reaches on the test set; a validation score would flatter: the model was chosen by it."""
+        """The score of `translate` on the test set. A validation score would be too high, as it selected the model."""
         return next((s for s in self.scores if (s.metric, s.engine) == ("BLEU", "int8") and s.test != "val"), None)
 
 
 def shipped_models() -> list[ShippedModel]:
-    """All of them, in the order of their names. None, in an installation from which they were left out."""
+    """Returns all shipped models by name; an empty list if the installation has none."""
     return [_describe(name, path) for name, path in shipped_directories().items()]
 
 
 def find_model(source: str = "", target: str = "") -> Path:
-    """The shipped model of a language pair. One side may be left open where the other one leaves a single choice."""
+    """Finds the shipped model of a language pair. One language is enough if only one model fits."""
     models = shipped_models()
     found = [m for m in models if _same(source, m.source) and _same(target, m.target)]
     if len({model.languages for model in found}) == 1:
@@ -67,26 +67,26 @@ def find_model(source: str = "", target: str = "") -> Path:
         raise UsageError(f"more than one model translates {given}: add {choices}")
     pair = " ".join(part for part in (f"from {source}" if source else "", f"to {target}" if target else "") if part)
     if not models:
-        raise UsageError(f"no model came with this installation of Headwise; {HOW_TO_GET_ONE}")
+        raise UsageError(f"this installation came without models; {HOW_TO_GET_ONE}")
     there = ", ".join(model.languages for model in models)
-    raise UsageError(f"no model that came with Headwise translates {pair}; there are {there}; {HOW_TO_GET_ONE}")
+    raise UsageError(f"no shipped model translates {pair}; there are {there}; {HOW_TO_GET_ONE}")
 
 
 def choose_model(model: str = "", source: str = "", target: str = "") -> Path:
-    """What --model, --from and --to mean together: a directory, a shipped model's name, or a pair of languages."""
+    """Resolves --model, --from and --to to a directory: given as such, as a shipped model's name, or by languages."""
     if model and (source or target):
-        raise UsageError("give --model, or --from and --to, not both: a model knows its languages")
+        raise UsageError("give either --model, or --from and --to: a model has its own languages")
     if model:
         return locate(model)
     if source or target:
         return find_model(source, target)
     languages = ", ".join(sorted({shipped.target for shipped in shipped_models()}))
-    remedy = f"--to LANGUAGE ({languages}) for one that came with Headwise, or --model DIR, such as RUN/model"
+    remedy = f"--to LANGUAGE ({languages}) for a shipped model, or --model DIR, such as RUN/model"
     raise UsageError(f"no model: give {remedy if languages else '--model DIR, such as RUN/model'}")
 
 
 def _same(asked: str, code: str) -> bool:
-    """'' asks for any; zh-CN and ZH are zh."""
+    """Compares language codes: '' matches any; zh-CN and ZH are zh."""
     return not asked or base_language(asked) == base_language(code)
 
 
@@ -96,7 +96,7 @@ def _describe(name: str, path: Path) -> ShippedModel:
     try:
         source, target = map(str, config["languages"])
     except (KeyError, TypeError, ValueError):
-        raise ModelError(f"{path / CONFIG} is damaged: it names no pair of languages; install Headwise again") from None
+        raise ModelError(f"{path / CONFIG} is damaged: it has no pair of languages; reinstall Headwise") from None
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     told = [str(about.get(key, "")) if isinstance(about, dict) else "" for key in ("good_for", "trained_on", "licence")]
     good_for, trained_on, licence = told
@@ -104,6 +104,6 @@ def _describe(name: str, path: Path) -> ShippedModel:
 
 
 def card_scores(card: dict[str, Any]) -> list[ShippedScore]:
-    """The test scores that a card has; cards of models that were not made to be shipped have none."""
+    """Returns the test scores in a card, which only shipped models have."""
     found = card.get("scores")
     return [ShippedScore(**score) for score in found] if isinstance(found, list) else []

@@ -1,9 +1,10 @@
-"""From a finished run to a model that comes with Headwise: half the size, with the fast engine's form, and measured.
+"""Packages a finished run as a shipped model: at half the size, with an export for the fast engine, and evaluated.
 
     python -m headwise.workflows.package_model RUN NAME        (make ship RUN=… NAME=…)
 
-The weights are stored as float16, the int8 form is made from them; how many validation sentences come out as the run's
-own model has them is counted. Scores are of the stored forms. NAME has an entry in shipped/about.toml.
+The weights are stored as float16, and the int8 export is made from these. The card gets the scores of both, and the
+number of validation sentences that they translate like the run's own model. NAME must have an entry in
+shipped/about.toml.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from headwise.workflows.plot import read_course
 from headwise.workflows.translate import open_translator
 
 LARGEST, LARGEST_TOGETHER = 8_000_000, 30_000_000  # bytes
-# The fast engine's table of positions: the longest source (500 tokens), and what a translation may have beyond it.
+# Length of the fast engine's position table: the longest source (500 tokens) plus room for longer translations.
 POSITIONS = 640
 ABOUT = "about.toml"
 _SIDES = ("source", "target")
-_FORMS = (("ctranslate2", "int8"), ("torch", "float16"))  # an engine, and the form of the weights that it reads
+_FORMS = (("ctranslate2", "int8"), ("torch", "float16"))  # an engine, and the precision of the weights that it reads
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """What was made, and how close the stored forms are to the run's own model."""
+    """The packaged model, and how close its stored weights are to the run's own model."""
 
     path: Path
     size: int  # bytes
@@ -55,7 +56,7 @@ class Shipped:
 
 @dataclass(frozen=True)
 class _Texts:
-    """One set: its name, sources and references."""
+    """A validation or test set: its name, sources and references."""
 
     name: str
     sources: list[str]
@@ -67,12 +68,14 @@ class _Texts:
 
 
 def ship(run: Path, name: str, tell: Tell = lambda line: None, folder: Path | None = None) -> Shipped:
-    """Makes `folder`/NAME (the package's own folder of shipped models) from RUN/model, replacing an older one."""
+    """Packages RUN/model as `folder`/NAME, by default among the shipped models; replaces an older one."""
     folder = folder or shipped.FOLDER
     about = _about(folder, name)
     original = open_bundle(run / "model")
     if original.task_name != "translate":
-        raise UsageError(f"{run} is a model of the task '{original.task_name}'; only translators ship")
+        raise UsageError(
+            f"{run} has a model of the task '{original.task_name}'; only translation models can be shipped"
+        )
     sets = _held_out(original, Path())
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / name
@@ -90,12 +93,12 @@ def _about(folder: Path, name: str) -> dict[str, str]:
     with open(folder / ABOUT, "rb") as stream:
         known: dict[str, dict[str, str]] = tomllib.load(stream)
     if name not in known:
-        raise UsageError(f"{folder / ABOUT} says nothing of '{name}'; it has {', '.join(known)}")
+        raise UsageError(f"{folder / ABOUT} has no entry '{name}', only {', '.join(known)}; add one")
     return known[name]
 
 
 def measure_again(name: str, data: Path, length_penalty: float | None = None, tell: Tell = lambda line: None) -> None:
-    """Measures a shipped model anew, after a change of the search or of what about.toml says; weights stay.
+    """Evaluates a shipped model again, after a change of the search or of about.toml; the weights do not change.
 
     `data` is the folder of the corpora; `length_penalty` becomes the model's default.
     """
@@ -114,13 +117,15 @@ def measure_again(name: str, data: Path, length_penalty: float | None = None, te
 
 
 def _held_out(bundle: Bundle, folder: Path) -> list[_Texts]:
-    """Validation and test texts of the recipe in the card, whose paths are relative to `folder`."""
+    """Reads the validation and test texts of the recipe in the card, whose paths are relative to `folder`."""
     data: Any = bundle.card.get("recipe", {}).get("data", {})
     sets = []
     for part in ("validation", "test"):
         sides = data.get(part, {})
         if not sides.get("source"):
-            raise UsageError(f"the recipe of {bundle.path} names no data.{part}, by which a shipped model is measured")
+            raise UsageError(
+                f"the recipe of {bundle.path} has no data.{part}, which is needed to evaluate a shipped model"
+            )
         sources, references = (
             [line for file in sides[side] for line in read_lines(str(folder / file))] for side in _SIDES
         )
@@ -142,7 +147,7 @@ def _fast(directory: Path) -> Path:
 
 
 def _portable(card: dict[str, Any]) -> dict[str, Any]:
-    """Without the folders of the machine that it was trained on: a corpus' folder and file remain."""
+    """Shortens the paths of the machine that it was trained on to the corpus' folder and file."""
     recipe = {**card["recipe"]}
     data = {**recipe["data"]}
     for part in (data, data["validation"], data["test"]):
@@ -153,7 +158,7 @@ def _portable(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measure(original: Bundle, made: Path, sets: list[_Texts], tell: Tell) -> tuple[dict[str, Any], Shipped]:
-    """Scores of both stored forms on every set, and how much of validation is as the run's own model has it."""
+    """Scores both precisions on every set; counts validation translations equal to those of the run's own model."""
     language = original.languages[-1]
     validation = sets[0]
     own = _translate(original.path, "torch", validation.sources)
@@ -180,7 +185,7 @@ def _translate(model: Path, engine: str, sources: Sequence[str]) -> list[str]:
 
 
 def _training(run: Path) -> dict[str, Any]:
-    """How long the run took, and how fast it was."""
+    """Returns how long the run took, and how fast it was."""
     finished = read_json(run / FINISHED)
     speeds = read_course(run, run.name).speed[1]
     return {
@@ -217,7 +222,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     print(f"{made.path}: {made.size / 1e6:.2f} MB")
-    print(f"as the run's own model says it, of {made.sentences} validation sentences:")
+    print(f"translations equal to those of the run's own model, of {made.sentences} validation sentences:")
     print(f"    float16 {made.same_float16}, int8 {made.same_int8}")
     for score in made.scores:
         print(f"    {score.test:<20} {score.engine:<8} {score.metric:<6} {score.value:6.2f}  {score.signature}")

@@ -1,4 +1,4 @@
-"""`headwise plot`: the logs of runs, read back and drawn."""
+"""`headwise plot`: reads the logs of runs and draws their curves."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SCORES = {"bleu": "BLEU", "chrf": "chrF"}
 
 
 def plot(runs: Sequence[Path], output: Path) -> None:
-    """The curves of the runs, one over the other, into a .png or .svg file."""
+    """Draws the curves of the runs together into a .png or .svg file."""
     if not runs:
-        raise UsageError("no run to plot: name the directory that headwise train wrote, such as runs/my-recipe")
+        raise UsageError("no run to plot: give a directory that headwise train wrote, such as runs/my-recipe")
     courses = [read_course(run, name) for run, name in zip(runs, _names(runs), strict=True)]
     if not output.parent.is_dir():
         raise UsageError(f"{output} cannot be written: there is no such folder")
@@ -26,21 +26,21 @@ def plot(runs: Sequence[Path], output: Path) -> None:
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """The ends of the paths, no longer than it takes to tell them apart."""
+    """Shortens the paths to the last parts that distinguish them."""
     paths = [run.resolve().parts for run in runs]
     for length in range(1, max(map(len, paths))):
         names = ["/".join(path[-length:]) for path in paths]
         if len(set(names)) == len(names):
             return names
-    return [str(run) for run in runs]  # one of them is there twice
+    return [str(run) for run in runs]  # the same run is given twice
 
 
 def read_course(run: Path, name: str) -> Course:
-    """What log.jsonl and times.jsonl of a run say."""
+    """Reads the log.jsonl and times.jsonl of a run."""
     log = run / LOG
     if not log.is_file():
-        problem = f"{run} has no {LOG}" if run.is_dir() else f"{run} is not there"
-        raise UsageError(f"no run: {problem}; name the directory that headwise train wrote")
+        problem = f"has no {LOG}" if run.is_dir() else "does not exist"
+        raise UsageError(f"{run} {problem}; give a directory that headwise train wrote")
     records = _records(log)
     training = [r for r in records if r[1].get("event") == "train"]
     validation = [r for r in records if r[1].get("event") == "validation"]
@@ -59,11 +59,11 @@ def read_course(run: Path, name: str) -> Course:
 
 
 def _records(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    """(line, record). The last line may be a part of one: the run may be writing it, or was killed while it did."""
+    """Returns pairs of (line number, record). An incomplete last line is ignored: it may still be being written."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise DataError("not a log of headwise train: it is not UTF-8", file=file) from None
+        raise DataError("this is not a log of headwise train: it is not UTF-8", file=file) from None
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", file=file) from None
     lines = text.split("\n")
@@ -74,19 +74,19 @@ def _records(file: Path) -> list[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise DataError("not a record of headwise train; mend or remove this line", file=file, line=number)
+            raise DataError("not a record of headwise train; fix or remove this line", file=file, line=number)
         records.append((number, record))
     return records
 
 
 def _points(file: Path, records: Sequence[tuple[int, dict[str, Any]]], key: str) -> Points:
-    """Where a run was resumed, an update may have come twice: the later one counts."""
+    """Collects (update, value); if a resumed run logged an update twice, the later record counts."""
     found: dict[int, float] = {}
     for line, record in records:
         if key not in record:
             continue
         step, value = record.get("step"), record[key]
         if type(step) is not int or not (value is None or type(value) in (int, float)):
-            raise DataError(f"this record has no number for step or {key}; mend or remove it", file=file, line=line)
+            raise DataError(f"this record has no number for step or {key}; fix or remove it", file=file, line=line)
         found[step] = math.nan if value is None else float(value)
     return (sorted(found), [found[step] for step in sorted(found)]) if found else NONE

@@ -1,4 +1,4 @@
-"""From the files of a recipe to tokenizers and token stores: all that happens to text before training."""
+"""Prepares text for training: from the files of a recipe to tokenizers and token stores."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from headwise.text.corpus import expand_paths, fingerprint
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 from headwise.training.distributed import World
 
-# Told of a stage ("tokenizer", "training text", "validation text"), lines done, and how many there are, if known.
+# Called with a stage ("tokenizer", "training text", "validation text"), lines done, and total lines if known.
 Progress = Callable[[str, int, int | None], None]
 
-# Enough to learn a vocabulary from; more text changes hardly a piece, but takes memory.
+# Enough to learn a vocabulary from; more text would hardly change it but take more memory.
 TOKENIZER_CHARACTERS = 50_000_000
-# Held-out text is scored as it is: only pairs that cannot be scored at all are left out.
+# Held-out text is not filtered: only pairs that cannot be scored at all are left out.
 UNFILTERED = schema.Filters.model_validate({"max_characters": 10**9, "max_ratio": 1e9, "control": False})
 
 
@@ -47,9 +47,10 @@ def prepare(
     tokenizers: TokenizerPair | None = None,
     progress: Progress | None = None,
 ) -> Prepared:
-    """Tokenizers and stores for a recipe whose paths are relative to `base`; what `cache` already has is reused.
+    """Makes tokenizers and stores for a recipe whose paths are relative to `base`; reuses what is in `cache`.
 
-    `tokenizers` are those of a model that is trained further; else the recipe's files, or trained from its text.
+    `tokenizers` are those of a model that is fine-tuned; by default they are the recipe's files, or are trained on its
+    text.
     """
     tell = progress or (lambda stage, done, total: None)
     training = training_files(recipe, base)
@@ -62,19 +63,21 @@ def prepare(
     store = _store(cache, chunks, tokenizers, prints["training"], "training text", tell)
     if not len(store):
         counts = store.manifest.counts
-        raise DataError(f"no line is left to train on: {counts}; change data.filters", file=training.all[0])
+        raise DataError(
+            f"no line is left to train on after filtering: {counts}; change data.filters", file=training.all[0]
+        )
     validation = None
     if held_out is not None:
         prints["validation"] = fingerprint(held_out.all)
         held_chunks = Chunks(held_out, UNFILTERED, recipe.data.languages)
         validation = _store(cache, held_chunks, tokenizers, prints["validation"], "validation text", tell)
         if not len(validation):
-            raise DataError("no line is left to validate on: all are empty", file=held_out.all[0])
+            raise DataError("no line is left to validate on: all lines are empty", file=held_out.all[0])
     return Prepared(tokenizers, store, validation, prints)
 
 
 def prepare_once(world: World, make: Callable[[], Prepared], cache: Path) -> Prepared:
-    """Of several ranks the first one prepares; the others open what it has made, without reading the text again."""
+    """Prepares on rank 0 only; the other ranks open the result without reading the text again."""
     if world.size == 1:
         return make()
     prepared: list[Prepared] = []
@@ -135,11 +138,14 @@ def _tokenizers(
     try:
         return TokenizerPair.load(folder)
     except ModelError:
-        pass  # not there, or damaged: train it
+        pass  # missing or damaged: train it
     tell("tokenizer", 0, None)
     texts = sample(chunks, TOKENIZER_CHARACTERS)
     if not any(texts.values()):
-        raise DataError(f"no line is left to train on: {chunks.counts}; change data.filters", file=chunks.corpus.all[0])
+        raise DataError(
+            f"no line is left to train on after filtering: {chunks.counts}; change data.filters",
+            file=chunks.corpus.all[0],
+        )
     pair = _trained(texts, settings)
     write_directory(folder, lambda directory: _save(pair, directory))
     tell("tokenizer", chunks.counts.lines, chunks.counts.lines)
@@ -152,7 +158,9 @@ def _save(pair: TokenizerPair, directory: Path) -> None:
 
 def _given(files: list[str], sides: int) -> TokenizerPair:
     if len(files) > sides:
-        raise RecipeError(f"tokenizer.files has {len(files)} files, but there are {sides} sides; name one for each")
+        raise RecipeError(
+            f"tokenizer.files has {len(files)} files, but the data has {sides} sides; give one file per side"
+        )
     if len(files) == 1:
         return TokenizerPair.one(Tokenizer.load(files[0]))
     return TokenizerPair(Tokenizer.load(files[0]), Tokenizer.load(files[1]))
@@ -185,7 +193,7 @@ def _store(cache: Path, chunks: Chunks, pair: TokenizerPair, content: str, stage
 
 
 def _reading(chunks: Chunks) -> list[object]:
-    """What else than content decides which texts there are."""
+    """Returns everything besides the files' content that determines the texts."""
     files = chunks.corpus
     return [
         files.format,

@@ -1,4 +1,4 @@
-"""`headwise train`: check the text, prepare it, train, keep the best, average at the end."""
+"""`headwise train`: checks the text, prepares it, trains, keeps the best model, and averages at the end."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Finished:
 
     @classmethod
     def of(cls, run: RunDirectory) -> Finished:
-        """What a run that came to its end has written down."""
+        """Reads how a finished run ended."""
         values = read_json(run.finished)
         return cls(
             run.path, values["reason"], values["step"], values["seconds"], values["best"], values.get("verdict", "")
@@ -99,7 +99,7 @@ def train(
     tell: Tell = lambda line: None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Finished:
-    """Trains a recipe whose paths are relative to `base` into the directory `output`, or goes on with what is there."""
+    """Trains a recipe whose paths are relative to `base` into the directory `output`, or resumes the run there."""
     recipe = absolute_paths(recipe, base)
     check_settings(recipe)
     run, ranks = RunDirectory(output), Ranks.of_environment()
@@ -139,7 +139,7 @@ def complete(recipe: Recipe, report: Report, tell: Tell = lambda line: None) -> 
 
 
 class _Training:
-    """Wires the parts of one run together."""
+    """Builds the parts of one run and connects them."""
 
     def __init__(
         self, recipe: Recipe, run: RunDirectory, world: World, device: torch.device, tell: Tell,
@@ -150,12 +150,14 @@ class _Training:
         self.sharded = recipe.training.shard and world.size > 1
         start = None if recipe.model.from_ is None else open_bundle(recipe.model.from_)
         if start is not None and start.declared.name != recipe.model.family:
-            raise RecipeError(f"model.from is a '{start.family}', but model.family is '{recipe.model.family}'")
+            raise RecipeError(
+                f"model.from has the family '{start.family}', but model.family is '{recipe.model.family}'; change one"
+            )
         given = None if start is None else TokenizerPair.load(start.path)
         make = partial(prepare, recipe, run.path, run.cache, tokenizers=given, progress=progress)
         self.prepared: Prepared = prepare_once(world, make, run.cache)
         torch.manual_seed(recipe.training.seed)
-        # A model that is sharded goes to the device layer by layer: all of it might not fit there.
+        # A sharded model is moved to the device layer by layer, since all of it might not fit there.
         place = torch.device("cpu") if self.sharded else device
         if start is None:
             sizes = self.task.sizes(self.prepared.tokenizers, recipe)
@@ -184,7 +186,7 @@ class _Training:
         trainer = Trainer(updater, schedule, settings, full, hooks, total, world=self.world)
         self._resume(trainer, save)
         items = walk(batches, trainer.cursor, settings.epochs)
-        if self.device.type == "cuda":  # from page-locked memory a copy runs beside the GPU's work
+        if self.device.type == "cuda":  # copies from page-locked memory overlap with the GPU's work
             items = ((batch.pin(), after) for batch, after in items)
         with stop_on_signal(trainer), Prefetch(items) as ready:
             reason = trainer.run(ready)
@@ -240,7 +242,7 @@ class _Training:
         )  # fmt: skip
 
     def _scorer(self) -> Scorer | None:
-        """The task's scores, measured with the model that has all weights."""
+        """Builds the scorer of the task, on the model or replica that has all weights."""
         if not self.world.leads:
             return None
         model = self.model if self.replica is None else self.replica.model
@@ -264,7 +266,9 @@ class _Training:
         )  # fmt: skip
         dropped = getattr(batches, "dropped", 0)
         if dropped and self.world.leads:
-            self.tell(f"{dropped} pairs are longer than a batch or than the model takes and are left out")
+            self.tell(
+                f"{dropped} pairs are left out because they are longer than a batch or than the model's maximum length"
+            )
         return batches
 
     def _validation_batches(self) -> Iterator[Batch]:
@@ -273,14 +277,14 @@ class _Training:
         held_out = self.task.batches(store, self.recipe, tokenizers, self.model.max_length, shuffle=False)
         yield from (held_out.make(Cursor(0, index)) for index in range(held_out.count(0)))
 
-    # ---- going on, saving, ending
+    # ---- resuming, saving, finishing
 
     def _resume(self, trainer: Trainer, save: Save) -> None:
-        """Rank 0 finds the newest checkpoint that is whole; all of them read it."""
+        """Restores the newest intact checkpoint, which rank 0 chooses and all ranks read."""
         checkpoint = None
         if self.world.leads:
             checkpoint = newest_good(
-                self.directory.checkpoints, lambda error: self.tell(f"{error}; the one before is used")
+                self.directory.checkpoints, lambda error: self.tell(f"{error}; trying the checkpoint before it")
             )
         step = self.world.broadcast(-1 if checkpoint is None else checkpoint.step)
         if step < 0:
@@ -289,10 +293,10 @@ class _Training:
         restore(trainer, checkpoint)
         if not self.world.leads:
             return
-        self.tell(f"going on from update {trainer.step} ({checkpoint.path})")
+        self.tell(f"resuming from update {trainer.step} ({checkpoint.path})")
         best = save.best_checkpoint()
         if best is not None and best.is_dir():
-            self._publish(best / "model")  # a run killed between the two may not have done it
+            self._publish(best / "model")  # the run may have been killed before it published this
 
     def _save_model(
         self, directory: Path, weights: dict[str, torch.Tensor], card: dict[str, Any] | None = None
@@ -312,13 +316,13 @@ class _Training:
         }
 
     def _publish(self, source: Path) -> None:
-        """A checkpoint's model becomes RUN/model."""
+        """Copies a checkpoint's model to RUN/model."""
         if self.directory.model.is_dir() and _same(source, self.directory.model):
             return
         write_directory(self.directory.model, lambda new: copy_files(source, new))
 
     def _end(self, trainer: Trainer, validate: Validate, save: Save, best: dict[str, Any]) -> dict[str, Any]:
-        """Averages, if asked to, and writes what is known of the result into the card of RUN/model."""
+        """Averages checkpoints if the recipe says so, and completes the card of RUN/model."""
         every, wanted = self.recipe.training.save_every, self.recipe.training.average
         regular = [
             path
@@ -327,7 +331,7 @@ class _Training:
         ]
         if wanted > 1 and len(regular) > 1:
             _, weights = average_weights(regular[-wanted:])
-            if self.replica is not None:  # training is over: from here on the whole copy is the model
+            if self.replica is not None:  # training is over: from here on, use the full copy
                 trainer.full.model, trainer.full.replica = self.replica.model.to(self.device), None
             set_weights(trainer.model, weights)
             trainer.full.average = None
@@ -358,7 +362,7 @@ class _Training:
         return best
 
     def _fingerprints(self) -> dict[str, Any]:
-        """What `evaluate` compares test lines with, to warn of those that were trained on."""
+        """Computes the sketch with which `evaluate` finds test lines that were trained on."""
         files = training_files(self.recipe, self.directory.path)
         return {files.sides[0]: training_sketch(source_lines(files))}
 
@@ -372,7 +376,7 @@ class _Training:
 
 
 def _total_steps(recipe: Recipe, batches: Batches) -> int | None:
-    """How many updates the run will have, where steps or epochs say so."""
+    """Returns the number of updates, if it follows from steps or epochs."""
     known = [n for n in (recipe.training.steps,) if n is not None]
     if recipe.training.epochs is not None:
         known.append(recipe.training.epochs * batches.count(0))
@@ -380,10 +384,10 @@ def _total_steps(recipe: Recipe, batches: Batches) -> int | None:
 
 
 def _set_dropout(model: Network, recipe: Recipe) -> None:
-    """Fine-tuning keeps the architecture of the start; only its dropout may be set anew."""
+    """Changes dropout, the only part of a model's architecture that fine-tuning may change."""
     own = recipe.model.own
     if others := sorted(f"model.{name}" for name in own if name != "dropout"):
-        raise RecipeError(f"model.from brings its own architecture: leave out {', '.join(others)}")
+        raise RecipeError(f"the architecture comes from model.from: remove {', '.join(others)}")
     if "dropout" in own:
         for module in model.modules():
             if isinstance(module, Dropout):

@@ -1,4 +1,4 @@
-"""Lines in, translated lines out: which engine, in which batches, in the order of the input."""
+"""Translates lines of text, in the order of the input."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from headwise.errors import DataError, UsageError
 from headwise.tasks.translate import TASK, Translator
 from headwise.text.lines import STANDARD_INPUT, OnBad, arriving_lines, line_blocks
 
-# Lines translated in one call: many, so that batches can be filled by length; few enough to show progress.
+# Lines per call: enough to form batches of similar length, but few enough to show progress.
 CHUNK = 1024
-# Calls in flight with the fast engine, so that its workers never wait for text to be tokenized and joined.
+# Concurrent calls of the fast engine, so that its workers never wait while text is tokenized and joined.
 AHEAD = 3
 
-Tell = Callable[[str], None]  # is given a warning for the user, one line
+Tell = Callable[[str], None]  # shows a warning of one line to the user
 
 
 @dataclass(frozen=True)
 class TranslateOptions:
-    """What is asked of a translation beyond the text."""
+    """The options of a translation."""
 
     beam: int | None = None
     n_best: int = 1
@@ -41,7 +41,7 @@ class TranslateOptions:
 
 
 def open_translator(model: str | Path, engine: str = "auto", **options: Any) -> Translator:
-    """A translator on one of the engines of the task; see `Translate.open` for the options."""
+    """Opens a translator with one of the task's engines; see `Translate.open` for the options."""
     bundle = open_bundle(model)
     if bundle.task_name != TASK.name:
         raise UsageError(f"{model} is a model of the task '{bundle.task_name}'; use headwise {bundle.task_name}")
@@ -51,7 +51,7 @@ def open_translator(model: str | Path, engine: str = "auto", **options: Any) -> 
 def translate_lines(
     translator: Translator, chunks: Iterable[Sequence[str]], options: TranslateOptions
 ) -> Iterator[tuple[Sequence[str], list[Translation]]]:
-    """Each chunk of lines with its translations, in order. An empty chunk asks for all that is under way."""
+    """Yields each chunk of lines with its translations, in order. An empty chunk waits for all earlier ones."""
     arguments = options.arguments()
     if translator.engine.name != "ctranslate2":
         for chunk in chunks:
@@ -71,11 +71,11 @@ def translate_lines(
 
 
 def input_chunks(file: str, tell: Tell) -> Iterator[list[str]]:
-    """Lines of a file, or of standard input as they arrive, at most CHUNK at a time; an empty chunk where more must be
-    waited for.
+    """Yields lines of a file, or of standard input as they arrive, at most CHUNK at a time. An empty chunk means that
+    no more input is available yet.
 
-    A line that is not UTF-8 stays a line: what cannot be decoded becomes U+FFFD, and `tell` is told. One that is longer
-    than 10 MB, a file in another encoding and a damaged archive are errors.
+    Bytes of a line that are not UTF-8 become U+FFFD, with a warning through `tell`. A line longer than 10 MB, a file in
+    another encoding and a damaged archive are errors.
     """
     on_bad = _bad_line_handler(tell)
     blocks = arriving_lines(on_bad) if file == STANDARD_INPUT else line_blocks(file, on_bad)
@@ -87,10 +87,10 @@ def input_chunks(file: str, tell: Tell) -> Iterator[list[str]]:
 
 
 def _more_to_read() -> bool:
-    """Would reading standard input now give something at once (its end included)?"""
+    """Whether reading standard input would return at once, with data or its end."""
     try:
         return bool(select.select([sys.stdin], [], [], 0)[0])
-    except (OSError, ValueError):  # not a file that can be asked
+    except (OSError, ValueError):  # standard input cannot be polled
         return False
 
 
@@ -100,13 +100,13 @@ def _bad_line_handler(tell: Tell) -> OnBad:
             return
         if kind != "encoding" or error.line is None:
             raise error
-        tell(f"{error.file}:{error.line}: not UTF-8; the bytes that cannot be read are replaced by U+FFFD")
+        tell(f"{error.file}:{error.line}: not UTF-8; invalid bytes are replaced by U+FFFD")
 
     return on_bad
 
 
 def read_glossary(path: str) -> dict[str, str]:
-    """Source term, tab, target term: one pair per line; empty lines are passed over."""
+    """Reads a glossary: source term, tab, target term; one pair per line; empty lines are ignored."""
     glossary: dict[str, str] = {}
     for first, lines in line_blocks(path):
         for number, line in enumerate(lines, start=first):
@@ -114,7 +114,9 @@ def read_glossary(path: str) -> dict[str, str]:
                 continue
             terms = [term.strip() for term in line.split("\t")]
             if len(terms) != 2 or not all(terms):
-                raise DataError("a glossary line is a source term, a tab and a target term", file=path, line=number)
+                raise DataError(
+                    "a glossary line must be a source term, a tab and a target term", file=path, line=number
+                )
             if glossary.setdefault(terms[0], terms[1]) != terms[1]:
                 raise DataError(f"'{terms[0]}' has two translations; keep one", file=path, line=number)
     return glossary

@@ -48,5 +48,5 @@ def test_the_end_says_where_everything_is_and_how_to_go_on() -> None:
         "finished after 40 updates and 1.5 minutes (steps); best at update 30: bleu 31.25",
         "model: runs/my/model",
         "curves: headwise plot runs/my",
-        "stopped at update 20 and saved; the same command goes on from there",
+        "stopped at update 20 and saved; run the same command to resume",
     ]

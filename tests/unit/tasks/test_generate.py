@@ -41,5 +41,5 @@ def test_what_a_language_model_does_not_have_is_one_clear_line(language_model: P
         TASK.evaluate(bundle, source="a", reference=["b"])
     with pytest.raises(UsageError, match="has no target"):
         TASK.look(TASK.open(bundle), "the dog", "der Hund")
-    with pytest.raises(UsageError, match="unknown engine 'abacus'; there are torch, ctranslate2"):
+    with pytest.raises(UsageError, match="unknown engine 'abacus'; choose one of torch, ctranslate2"):
         TASK.open(bundle, "abacus")

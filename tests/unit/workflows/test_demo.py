@@ -29,4 +29,4 @@ def test_the_whole_way_leaves_a_model_scores_sentences_and_pictures(
     again = demo(tmp_path / "demo", overrides=SMALL, tell=told.append)
     assert isinstance(again, Demo)
     assert [shown.translation for shown in again.shown] == [shown.translation for shown in made.shown]
-    assert any("is trained already" in line for line in told)
+    assert any("is already trained" in line for line in told)

@@ -108,8 +108,8 @@ def test_what_cannot_be_shipped_is_one_line(
     shutil.copytree(language_model, other / "model")
     (tmp_path / "plain").mkdir()
     for arguments, problem in (
-        ([run, "unknown"], "says nothing of 'unknown'"),
-        ([other, "words-en-de"], "only translators ship"),
+        ([run, "unknown"], "has no entry 'unknown'"),
+        ([other, "words-en-de"], "only translation models can be shipped"),
         ([tmp_path / "plain", "words-en-de"], "no model"),
         ([], "usage"),
     ):

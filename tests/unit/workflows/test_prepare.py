@@ -173,13 +173,16 @@ def test_progress_names_its_stages_and_counts_lines(base: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"data": {"filters": {"max_characters": 1}}}, r"train\.en: no line is left to train on: 200 lines: 0 kept"),
+        (
+            {"data": {"filters": {"max_characters": 1}}},
+            r"train\.en: no line is left to train on after filtering: 200 lines: 0 kept",
+        ),
         ({"tokenizer": {"size": 9000}}, r"tokenizer\.size = 9000 is more than this corpus allows"),
         ({"tokenizer": {"size": 9000, "shared": False}}, r"source side: tokenizer\.size = 9000 is more"),
         ({"data": {"source": "nowhere.en"}}, r"nowhere\.en: there is no such file"),
         ({"data": {"source": ()}}, "data needs source and target"),
-        ({"data": {"text": "train.en"}}, r"data\.text is not for the task 'translate', which reads source and target"),
-        ({"model": {"family": "lm"}}, r"data\.source is not for the task 'generate', which reads text"),
+        ({"data": {"text": "train.en"}}, r"task 'translate' does not use data\.text, but source and target"),
+        ({"model": {"family": "lm"}}, r"task 'generate' does not use data\.source, but text"),
         ({"data": {"target": "val.de"}}, r"train\.en: 200 lines, but .*val\.de has 20"),
     ],
 )
