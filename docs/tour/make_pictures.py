@@ -3,12 +3,13 @@
     python docs/tour/make_pictures.py
 
 The chapters on heads, stacks, decoding and looking show the model that the snippet of chapter 10 trains, so that
-snippet is run first; it takes some seconds.
+snippet is run first; it takes some seconds. A recurrent network is trained on the same sentences for chapter 1.
 """
 
 from __future__ import annotations
 
 import io
+import random
 import re
 import runpy
 import tempfile
@@ -22,12 +23,18 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from headwise.config.schema import Training
 from headwise.files import write_whole
+from headwise.look.capture import look_at_translation
 from headwise.look.curves import COLOURS
 from headwise.look.panels import Panel
 from headwise.look.pictures import mask_picture, panels_picture, positions_picture
+from headwise.models.recurrent import RecurrentSeq2Seq
 from headwise.nn import MultiHeadAttention, RotaryPositions, scaled_dot_product_attention, sinusoidal_positions
-from headwise.training.schedules import cosine, noam
+from headwise.text.tokenizer import TokenizerPair
+from headwise.training.optimizers import build_optimizer
+from headwise.training.schedules import cosine, linear, noam
+from headwise.training.step import Updater
 
 TOUR = Path(__file__).parent
 FOLDER = TOUR / "pictures"
@@ -208,10 +215,33 @@ def pronoun(path: Path, names: Names) -> None:
     panels_picture(panels, path)
 
 
+def alignments(path: Path, names: Names) -> None:
+    """The same sentence in both: what a recurrent network of the same corpus looks at, and cross-attention."""
+    torch.manual_seed(1)
+    network = RecurrentSeq2Seq(
+        source_vocab=names["tokenizer"].size, attention="additive", cell="gru", model_dim=32, hidden_dim=48,
+        encoder_layers=1, decoder_layers=1, dropout=0.0,
+    )  # fmt: skip
+    update = Updater(network, build_optimizer(Training(), network.parameters()), smoothing=0.1)
+    choose = random.Random(1)
+    for step in range(1, 301):
+        update(names["batch_of"](choose.sample(names["training"], 32)), linear(step, 5e-3, 30, 300), step)
+    tokenizer, english = names["tokenizer"], names["tired"]
+    german = tokenizer.encode(names["translate"](english))
+    pair = TokenizerPair.one(tokenizer)
+    panels = []
+    for title, model in (("RNN: attention", network), ("Transformer: cross-attention", names["model"])):
+        seen = look_at_translation(model, pair, tokenizer.encode(english), german)
+        values = torch.from_numpy(seen.attention["cross"].mean(axis=(0, 1)))
+        labels = seen.output.labels, seen.source.labels
+        panels.append(matrix(title, values, *labels, row_title="written", column_title="source"))
+    panels_picture(panels, path)
+
+
 ALONE: tuple[Callable[[Path], None], ...] = (
     paths, head, scaling, mask, counting, positions, rotary, schedule, optimizers,
 )  # fmt: skip
-OF_THE_MODEL: tuple[Callable[[Path, Names], None], ...] = (heads, stacks, decoding, it, pronoun)
+OF_THE_MODEL: tuple[Callable[[Path, Names], None], ...] = (alignments, heads, stacks, decoding, it, pronoun)
 
 
 def picture_names() -> list[str]:
