@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 import tomllib
@@ -12,7 +11,7 @@ import pytest
 from command import Command
 
 from headwise.cli import main
-from headwise.cli.main import VERBS
+from headwise.cli.main import VERBS, function_of
 from headwise.config.recipe import build_recipe, load_recipe, print_recipe
 from headwise.errors import RecipeError, WorkFailed
 
@@ -37,8 +36,7 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def first_line(verb: str) -> str:
-    function = getattr(importlib.import_module(f"headwise.cli.{verb}"), verb)
-    return (inspect.getdoc(function) or "").splitlines()[0]
+    return (inspect.getdoc(function_of(verb)) or "").splitlines()[0]
 
 
 def test_help_lists_every_verb_with_one_line_in_order(headwise: Command) -> None:

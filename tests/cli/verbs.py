@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typer import Typer
 from typer.testing import CliRunner
 
+from headwise.cli.main import function_of
 from headwise.errors import HeadwiseError
 
 
@@ -28,7 +28,7 @@ class Finished:
 def run(verb: str, *arguments: object, given: bytes = b"") -> Finished:
     """In this process: quick. A HeadwiseError becomes a line on standard error and its exit code, as in the command."""
     app = Typer(pretty_exceptions_enable=False)
-    app.command(verb)(getattr(importlib.import_module(f"headwise.cli.{verb}"), verb))
+    app.command(verb)(function_of(verb))
     result = CliRunner().invoke(app, list(map(str, arguments)), input=given)
     if isinstance(result.exception, HeadwiseError):
         return Finished(result.exception.exit_code, result.stdout, f"headwise: error: {result.exception}\n")

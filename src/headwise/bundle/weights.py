@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,14 @@ def save_model(
         directory, family, architecture, languages, decoding or {}, card or {}, precision=precision, task=task
     )
     chosen = _in_precision(named_weights(model) if weights is None else weights, precision)
+    write_directory(directory, lambda new: fill_directory(new, bundle, chosen, tokenizers))
 
-    def fill(new: Path) -> None:
-        save_file(chosen, new / WEIGHTS)
-        tokenizers.save(new)
-        write_config(new, bundle)
 
-    write_directory(directory, fill)
+def fill_directory(new: Path, bundle: Bundle, weights: dict[str, Tensor], tokenizers: TokenizerPair) -> None:
+    """Writes the files of a model into a directory that is being made."""
+    save_file(weights, new / WEIGHTS)
+    tokenizers.save(new)
+    write_config(new, bundle)
 
 
 def _in_precision(weights: dict[str, Tensor], precision: str) -> dict[str, Tensor]:
@@ -79,7 +81,7 @@ def check_weights(bundle: Bundle) -> None:
     file = bundle.path / WEIGHTS
     found = stored_shapes(file, bundle.precision)
     check_sizes(file, found, bundle.architecture, bundle.declared.sizes)
-    declared = _declared_shapes(bundle)
+    declared = declared_shapes(bundle.path, bundle.family, bundle.architecture)
     for name in sorted(declared.keys() | found.keys()):
         if declared.get(name) != found.get(name):
             raise ModelError(
@@ -87,14 +89,15 @@ def check_weights(bundle: Bundle) -> None:
             )
 
 
-def _declared_shapes(bundle: Bundle) -> Shapes:
+def declared_shapes(path: Path, family: str, architecture: Mapping[str, Any]) -> Shapes:
+    """The shapes of a network's weights, without memory for them: a config may declare anything."""
     try:
         with torch.device("meta"):
-            model = build_model(bundle.family, bundle.architecture)
+            model = build_model(family, architecture)
     except ModelError:
         raise
     except (HeadwiseError, TypeError, ValueError, RuntimeError, ArithmeticError) as error:
-        raise ModelError(f"{bundle.path} declares an impossible architecture: {error}") from error
+        raise ModelError(f"{path} declares an impossible architecture: {error}") from error
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import keyword
 import os
 import signal
 import sys
@@ -16,9 +17,10 @@ from headwise import __version__
 from headwise.config.ranks import Ranks
 from headwise.errors import HeadwiseError
 
-# The verbs, in the order in which a new user needs them. Each is the function of its name in headwise.cli.<verb>.
+# The verbs, in the order in which a new user needs them. Each is the function of its name in headwise.cli.<verb>; a
+# verb that is a keyword of Python has an underscore behind.
 VERBS = (
-    "demo", "check", "init", "train", "translate", "generate", "evaluate", "score", "look", "serve", "export",
+    "demo", "check", "init", "train", "translate", "generate", "evaluate", "score", "look", "serve", "import", "export",
     "average", "plot", "models", "info",
 )  # fmt: skip
 # What typer raises for a wrong argument: click's UsageError, wherever typer has click.
@@ -56,8 +58,14 @@ def options(
 @functools.cache  # once per process
 def _register() -> None:
     for verb in VERBS:
-        function: Callable[..., Any] = getattr(importlib.import_module(f"headwise.cli.{verb}"), verb)
-        app.command(verb)(_stoppable(function))
+        app.command(verb)(_stoppable(function_of(verb)))
+
+
+def function_of(verb: str) -> Callable[..., Any]:
+    """The function behind a verb."""
+    name = f"{verb}_" if keyword.iskeyword(verb) else verb
+    found: Callable[..., Any] = getattr(importlib.import_module(f"headwise.cli.{name}"), name)
+    return found
 
 
 def _stoppable(function: Callable[..., Any]) -> Callable[..., Any]:

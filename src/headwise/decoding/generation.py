@@ -71,21 +71,28 @@ class Writer(ABC):
 
 
 class Writing:
-    """One sample while it is generated. An end of sentence, which ends every line in training, is a line break."""
+    """One sample while it is generated.
+
+    An end of sentence, which ends every line in training, is a line break; where the tokenizer reads whole documents it
+    ends the text.
+    """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stops: Sequence[str], max_tokens: int) -> None:
-        """`prompt` begins with an end of sentence. Its last line may end within a word, which the text continues."""
+        """The last line of `prompt` may end within a word, which the text continues."""
         self.tokenizer, self.stops, self.max_tokens = tokenizer, stops, max_tokens
         self.ids: list[int] = []
         self.log_probs: list[float] = []
         self.stopped = False
-        self._line = list(prompt[len(prompt) - list(prompt)[::-1].index(EOS) :])  # tokens since the last line break
+        self._line = _cut_lines(prompt)[-1]  # tokens since the last line break
         self._skipped = len(tokenizer.decode(self._line))  # characters of that line that belong to the prompt
         self._lines = ""  # text of the finished lines
         self._text = ""
         self._seen = 0  # ids that are already in the text
 
     def add(self, token: int, log_prob: float | None) -> None:
+        if token == EOS and self.tokenizer.reads_documents:
+            self.stopped = True
+            return
         self.ids.append(token)
         if log_prob is not None:
             self.log_probs.append(log_prob)
@@ -130,7 +137,12 @@ class Writing:
 
 
 def prompt_ids(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """Encodes a prompt as the model reads it: an end of sentence at the start and for each line break."""
+    """Encodes a prompt as the model reads it: an end of sentence at the start and for each line break.
+
+    A document is its text alone, or an end of sentence if it is empty.
+    """
+    if tokenizer.reads_documents:
+        return tokenizer.encode(prompt) or [EOS]
     ids = [EOS]
     for number, line in enumerate(prompt.split("\n")):
         ids += ([EOS] if number else []) + tokenizer.encode(line)

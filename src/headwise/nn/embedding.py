@@ -37,8 +37,8 @@ class Embedding(nn.Module):
         nn.init.normal_(self.weight, std=model_dim**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:  # (B, T) -> (B, T, D)
-        if self.absent:  # of those without a vector only padding occurs, which nobody looks at
-            ids = (ids - self.absent).clamp_min(0)
+        if self.absent:
+            ids = self._present(ids)
         if torch.compiler.is_compiling():
             return F.embedding(ids, self.weight) * self.scale
         try:
@@ -46,12 +46,21 @@ class Embedding(nn.Module):
         except (IndexError, RuntimeError) as error:
             raise explain_ids(ids, self.vocab) from error
 
+    def _present(self, ids: Tensor) -> Tensor:
+        """Rows of the table. Of ids without a vector only padding may occur, which nobody looks at."""
+        if not torch.compiler.is_compiling() and ids.device.type == "cpu" and self.absent > 1:
+            lacking = ids[(ids > 0) & (ids < self.absent)]
+            if lacking.numel():
+                raise ShapeError(f"the model has no vector for token {int(lacking[0])}, such as a word that it lacks")
+        return (ids - self.absent).clamp_min(0)
+
     def logits(self, states: Tensor) -> Tensor:  # (…, D) -> (…, V)
         return with_absent(F.linear(states, self.weight, self.bias), self.absent)
 
     def loss(self, states: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """Sums the smoothed objective and -log P(target) over rows (rows, D)."""
-        weight, targets = self.weight, targets - self.absent if self.absent else targets
+        weight: Tensor = self.weight
+        targets = targets - self.absent if self.absent else targets
         if self.bias is not None:  # the bias is the weight of one more coordinate, which is 1
             states = F.pad(states, (0, 1), value=1.0)
             weight = torch.cat((weight, self.bias[:, None]), dim=1)

@@ -193,6 +193,8 @@ class ServedGenerator:
 
     def count(self, prompt: str) -> int:
         """Counts the tokens of a prompt; a line break is one."""
+        if self.generator.tokenizer.reads_documents:
+            return len(self.generator.tokenizer.encode(prompt))
         lines = prompt.split("\n")
         return sum(len(self.generator.tokenizer.encode(line)) for line in lines) + len(lines) - 1
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import tokenizers
-from tokenizers import models
+from tokenizers import decoders, models
 
 from headwise.config import schema
 from headwise.errors import DataError, ModelError
@@ -109,6 +109,14 @@ class Tokenizer:
     def normalisation(self) -> str:
         written = json.dumps(self.parts["normalizer"])
         return next((name for name in ("nfkc", "nfc") if f'"{name.upper()}"' in written), "none")
+
+    @cached_property
+    def reads_documents(self) -> bool:
+        """Whether a text is a whole document, line breaks included, which an end of sentence ends (published models).
+
+        Ours end every line with it. Only files of published models say what stands around a text.
+        """
+        return self._inner.post_processor is not None
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -202,6 +210,13 @@ class Tokenizer:
 
     @cached_property
     def _shown(self) -> list[str]:
+        decoder = self._inner.decoder
+        if isinstance(decoder, decoders.ByteLevel):  # its pieces spell bytes in an alphabet of their own
+            texts = (decoder.decode([piece]) for piece in self.vocabulary)
+            return [
+                (piece if "\ufffd" in text else text).replace(" ", "▁")
+                for piece, text in zip(self.vocabulary, texts, strict=True)
+            ]
         return [piece.replace(" ", "▁") for piece in self.vocabulary]
 
 

@@ -18,5 +18,5 @@ def test_an_export_may_be_made_anew_but_nothing_else_is_replaced(word_model: Pat
     (tmp_path / "mine" / "precious").write_text("x")
     with pytest.raises(UsageError, match="exists already and is not an export"):
         export_model(word_model, tmp_path / "mine")
-    with pytest.raises(UsageError, match="cannot export to 'onnx'; there is ctranslate2"):
+    with pytest.raises(UsageError, match="cannot export to 'onnx'; there is ctranslate2, huggingface"):
         export_model(word_model, tmp_path / "other", to="onnx")

@@ -1,0 +1,1 @@
+"""Models in the layout of the Hugging Face Hub: config.json, safetensors, tokenizer files."""

@@ -1,0 +1,1 @@
+"""One file per architecture of the Hub, named like its `model_type`, with its declaration in LAYOUT."""

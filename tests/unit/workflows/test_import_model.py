@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from fixtures_published import publish_gpt2
+
+from headwise.bundle.directory import open_bundle
+from headwise.errors import ModelError, UsageError
+from headwise.workflows.export import export_model
+from headwise.workflows.import_model import import_model
+
+
+def test_the_card_says_where_a_model_came_from_and_what_it_answers(tmp_path: Path) -> None:
+    publish_gpt2(tmp_path / "hub")
+    (tmp_path / "hub" / "README.md").write_text("---\nlicense: mit\n---\n")
+    made = import_model(tmp_path / "hub", tmp_path / "ours")
+    card = open_bundle(made.path).card
+    assert (made.licence, made.family, made.task) == ("mit", "lm", "generate")
+    assert (card["origin"]["source"], card["origin"]["licence"], card["origin"]["model_type"]) == ("hub", "mit", "gpt2")
+    assert card["golden"]["output"]
+
+
+def test_an_answer_that_is_not_the_promised_one_is_noticed_and_nothing_stays(tmp_path: Path) -> None:
+    publish_gpt2(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    config["headwise_golden"]["output"].reverse()
+    (tmp_path / "back" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="take another copy"):
+        import_model(tmp_path / "back", tmp_path / "again")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "hub", "ours"]
+
+
+def test_nothing_is_overwritten_and_a_failed_import_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("x")
+    with pytest.raises(UsageError, match="is already there"):
+        import_model(tmp_path / "hub", tmp_path / "mine")
+    publish_gpt2(tmp_path / "hub")
+    (tmp_path / "hub" / "tokenizer.json").unlink()
+    with pytest.raises(ModelError, match=r"has no tokenizer\.json"):
+        import_model(tmp_path / "hub", tmp_path / "ours")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub", "mine"]
