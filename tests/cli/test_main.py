@@ -63,7 +63,7 @@ def test_the_help_of_every_verb_has_an_example(headwise: Command, verb: str) -> 
     ("arguments", "problem"),
     [
         (["nonsense"], "nonsense"),
-        (["train"], "RECIPE"),
+        (["train"], "give a recipe"),
         (["train", "--steps", "4", "recipe.toml"], "--steps"),
         (["look", "--model", "x", "--layer", "two", "text"], "--layer"),
     ],

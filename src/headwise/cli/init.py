@@ -17,7 +17,7 @@ def init(
     text: Annotated[list[str] | None, typer.Option("--text", help="Text of a language model.")] = None,
     languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
 ) -> None:
-    """Write the recipe that `headwise train` would use for these files, with the reason of each choice.
+    """Write the recipe that training would use for these files, with the reason of each choice.
 
     Examples:
 

@@ -41,6 +41,7 @@ class RunDirectory:
         self.path = path
         self.recipe, self.checkpoints, self.model = path / RECIPE, path / CHECKPOINTS, path / MODEL
         self.cache, self.finished = path / CACHE, path / FINISHED
+        self._entered = False  # a process has begun a run here before, and may have been killed while it read the text
 
     @property
     def unfinished(self) -> bool:
@@ -81,7 +82,7 @@ class RunDirectory:
             raise UsageError(
                 f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
             )
-        if resume and not (list_checkpoints(self.checkpoints) or self.recipe.is_file()):
+        if resume and not (list_checkpoints(self.checkpoints) or self.recipe.is_file() or self._entered):
             raise UsageError(f"{self.path} holds no run to resume; leave out --resume to start one there")
         if self.begun:
             self._compare(recipe)
@@ -100,6 +101,7 @@ class RunDirectory:
             raise UsageError(f"{self.path} is a file; give another --output")
         with ExitStack() as held:
             try:
+                self._entered = (self.path / LOCK).exists()
                 self.path.mkdir(parents=True, exist_ok=True)
                 held.enter_context(locked_file(self.path / LOCK, wait=False))
             except BlockingIOError:

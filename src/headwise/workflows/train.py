@@ -57,6 +57,7 @@ from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
 from headwise.training.timing import TRAINING_SHARE, seconds_per_update
 from headwise.training.verdict import forecast, verdict
+from headwise.workflows.memory_check import check_memory
 from headwise.workflows.prepare import Prepared, prepare, prepare_once, training_files
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
@@ -115,6 +116,7 @@ def train(
             if not run.begun:
                 completed = complete(completed, check_text(completed, run, tell), tell)
                 check_settings(completed)
+            check_memory(completed, device, ranks.size if completed.training.shard else 1)
             run.claim(completed, resume)
             remove_leftovers(run.checkpoints)
             remove_leftovers(run.path)

@@ -22,7 +22,8 @@ def check_settings(recipe: Recipe) -> None:
     if settings.best not in ("loss", *task.scores):
         there = ", ".join(("loss", *task.scores))
         raise RecipeError(f"training.best = '{settings.best}' is not a score of the task '{task.name}' ({there})")
-    if settings.label_smoothing and (name := recipe.model.settings.no_label_smoothing):
+    smoothed = settings.label_smoothing and not left_out(recipe, "training.label_smoothing")
+    if smoothed and (name := recipe.model.settings.no_label_smoothing):
         raise RecipeError(f"model.{name} has no label smoothing: set training.label_smoothing = 0")
     task.check(recipe)
     held_out = recipe.data.validation

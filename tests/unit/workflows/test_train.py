@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from safetensors.torch import load_file
 
 from headwise.bundle.averaging import average_weights
 from headwise.bundle.directory import open_bundle
-from headwise.config.recipe import build_recipe
+from headwise.config.recipe import build_recipe, load_recipe
 from headwise.errors import RecipeError
 from headwise.text.phrasebook import write_corpus
 from headwise.text.tokenizer import TokenizerPair
+from headwise.training.loop import Hook
 from headwise.workflows.train import Finished, train
 
 SMALL = {"model_dim": 16, "num_heads": 2, "ff_dim": 16, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -28,7 +30,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(corpus: Path, output: Path, model: dict[str, Any] | None = None, **training: Any) -> Finished:
+def run(
+    corpus: Path, output: Path, model: dict[str, Any] | None = None, hooks: Sequence[Hook] = (), **training: Any
+) -> Finished:
     settings = {
         "batch_tokens": 300, "warmup": 10, "validate_every": 5, "save_every": 5, "log_every": 5, "threads": 1,
         "validation_sentences": 4, **training,
@@ -44,7 +48,7 @@ def run(corpus: Path, output: Path, model: dict[str, Any] | None = None, **train
             "training": settings,
         }
     )  # fmt: skip
-    return train(recipe, corpus, output)
+    return train(recipe, corpus, output, hooks=hooks)
 
 
 def records(output: Path, event: str) -> list[dict[str, Any]]:
@@ -100,12 +104,24 @@ def test_scores_fingerprints_and_calibration_are_in_the_card(corpus: Path, tmp_p
     assert card["parameters"] == sum(t.numel() for t in load_file(finished.model / "model.safetensors").values())
 
 
-@pytest.mark.parametrize(
-    ("training", "words"),
-    [({}, "needs an end"), ({"minutes": 1.0, "schedule": "cosine"}, "must know its end")],
-)
-def test_settings_that_contradict_each_other_are_refused(
-    corpus: Path, tmp_path: Path, training: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(RecipeError, match=words):
-        run(corpus, tmp_path / "run", **training)
+def test_minutes_become_updates_once_so_that_any_schedule_knows_its_end(corpus: Path, tmp_path: Path) -> None:
+    finished = run(corpus, tmp_path / "run", minutes=0.02, schedule="cosine", learning_rate=1e-3)
+    stored = load_recipe(tmp_path / "run" / "recipe.toml")[0].training
+    assert (stored.minutes, stored.steps, finished.reason) == (None, finished.step, "steps")
+    assert records(tmp_path / "run", "train")[-1]["rate"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_run_that_was_given_minutes_resumes_with_the_updates_that_it_planned(corpus: Path, tmp_path: Path) -> None:
+    class StopAt(Hook):
+        def after_update(self, trainer: Any, update: Any, batch: Any) -> None:
+            if trainer.step == 2 and trainer.stop is None:
+                trainer.ask_to_stop("SIGINT")
+
+    options = {"minutes": 0.02, "schedule": "cosine", "learning_rate": 1e-3, "save_every": 2}
+    run(corpus, tmp_path / "parts", hooks=[StopAt()], **options)
+    planned = load_recipe(tmp_path / "parts" / "recipe.toml")[0]
+    resumed = run(corpus, tmp_path / "parts", **options)
+    assert resumed.step == planned.training.steps
+    whole = train(planned, Path(), tmp_path / "whole")
+    last = f"checkpoints/step-{resumed.step:08d}/model/model.safetensors"
+    assert (whole.run / last).read_bytes() == (resumed.run / last).read_bytes()
