@@ -172,7 +172,7 @@ def test_a_server_that_is_gone_is_told_in_one_line_and_asked_again(opened: Opene
     opened.expected += ["net::ERR_FAILED", "Failed to load resource"]
     opened.page.route("**/translate", lambda route: route.abort())
     opened.translate("two dog")
-    opened.text("#translate-problem", "The server does not answer.")
+    opened.text("#translate-problem", "The server does not respond.")
     opened.page.unroute("**/translate")
     opened.page.click("#translate-run")
     opened.settled("zwei Hund")
