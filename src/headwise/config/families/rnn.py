@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
@@ -48,4 +49,5 @@ FAMILY = Family(
         "rnn-base": {},
     },
     default_preset="rnn-base",
+    by_size=((200_000, "rnn-tiny"), (math.inf, "rnn-base")),
 )
