@@ -1,11 +1,11 @@
-"""Every benchmark against its peers, one after the other, and the table.
+"""Runs the benchmarks against peers, one after the other, and writes the tables.
 
     python -m benchmarks              (make bench) runs all of them, then writes the tables; hours, on a quiet machine
     python -m benchmarks run NAME …   some of them
-    python -m benchmarks table        only the tables, from the results that are there
+    python -m benchmarks table        only the tables, from the stored results
 
-A result is benchmarks/results/NAME.json (see results.py). Peers are installed in environments of their own. A benchmark
-whose script or corpus is missing is named and left out.
+Results are stored as benchmarks/results/NAME.json (see results.py). Each peer is installed in an environment of its
+own. A benchmark whose script or corpus is missing is skipped with a message.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(name: str) -> bool:
-    """One benchmark; False if it failed. One that cannot be run here is no failure, but it is told."""
+    """Runs one benchmark; returns False if it failed. One that cannot run here is skipped, which is not a failure."""
     wanted = RUNS[name]
     print(f"\n== {name}: {wanted.script} {' '.join(wanted.arguments)}", flush=True)
     if not (HERE / wanted.script).is_file():
-        print("left out: there is no such script")
+        print("skipped: the script is missing")
         return True
     if wanted.corpora and not os.environ.get("HEADWISE_DATA"):
-        print("left out: HEADWISE_DATA does not name the folder of the corpora")
+        print("skipped: HEADWISE_DATA is not the folder of the corpora")
         return True
     command = [sys.executable, str(HERE / wanted.script), *wanted.arguments, "--json", str(FOLDER / f"{name}.json")]
     return subprocess.run(command, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Figures of the way from text to batches: speed as ratios in one run, padding, and memory on a large corpus.
+"""Benchmarks the data pipeline, from text to batches: speed ratios, padding, and memory on a large corpus.
 
     python benchmarks/data.py --corpora DIR [--pairs 10000000] [--only store,batches,…] [--json FILE]
 
@@ -90,7 +90,7 @@ def write(cache: Path, chunks: Chunks, tokenizer: Tokenizer) -> Store:
 
 
 def storing(scratch: Path, chunks: Chunks, tokenizer: Tokenizer, texts: list[str]) -> None:
-    """From packed files to the finished store, against the library's encoding of the same texts in memory."""
+    """Compares writing a store from compressed files with the library's encoding of the same texts in memory."""
     rounds = [
         (
             seconds(lambda: tokenizer._inner.encode_batch(texts, add_special_tokens=False)),
@@ -151,7 +151,7 @@ def memory(scratch: Path, pairs: int) -> None:
 
 
 def generate(scratch: Path, pairs: int) -> None:
-    """Two aligned files of 4 to 9 words from a vocabulary with a long tail."""
+    """Writes two aligned files with 4 to 9 words per line, from a vocabulary with a long tail."""
     chance = np.random.default_rng(1)
     syllables = ["ba", "der", "ni", "scho", "le", "tra", "vi", "kun", "mo", "rit", "sa", "we"]
     words = np.array(["".join(chance.choice(syllables, 1 + index % 4)) for index in range(20_000)], dtype=object)
@@ -203,7 +203,7 @@ def iterate_large(folder: Path) -> dict[str, object]:
 
 
 def peak() -> int:
-    """The most memory that this process ever held, in MB (unlike ru_maxrss, VmHWM does not begin at the parent's)."""
+    """Returns the peak memory of this process in MB (unlike ru_maxrss, VmHWM does not start at the parent's peak)."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return round(int(status.split("VmHWM:")[1].split()[0]) / 1000)
 

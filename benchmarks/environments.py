@@ -1,7 +1,7 @@
-"""Environments of peers: each has its own, made on first use, the package by name from PyPI and pinned.
+"""Creates an environment for each peer on first use, with a pinned version of its package from PyPI.
 
-Torch, numpy and their like come from the environment of this process through a path file, so all contestants run the
-same torch; a constraint keeps pip from bringing another one.
+Torch, numpy and the like come from the environment of this process through a path file, so all contestants run the same
+torch; a constraint keeps pip from installing another one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEFAULT = Path.home() / ".cache" / "headwise" / "benchmarks"
 
 PACKAGES = {
     "huggingface": ["transformers==5.22.2"],
-    # It asks for an older torch, so its needs are named here.
+    # It requires an older torch, so its dependencies are listed here.
     "opennmt": [
         "--no-deps", "OpenNMT-py==3.5.1", "configargparse", "pyonmttok==1.38.1", "six", "rapidfuzz", "pyahocorasick",
     ],
@@ -27,11 +27,11 @@ PACKAGES = {
 
 
 class NotInstalledError(Exception):
-    """A peer that cannot be had here, and pip's last line about it."""
+    """Raised if a peer cannot be installed, with pip's last line of output."""
 
 
 def environment(folder: Path, peer: str) -> Path:
-    """The Python of a peer's environment."""
+    """Returns the Python of a peer's environment."""
     home = folder / peer
     python, installed = home / "bin" / "python", home / "packages.txt"
     wanted = "\n".join(PACKAGES[peer]) + "\n"
@@ -46,5 +46,5 @@ def environment(folder: Path, peer: str) -> Path:
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         raise NotInstalledError((run.stderr.strip().splitlines() or ["pip failed"])[-1])
-    installed.write_text(wanted)  # last: an environment without it is made again
+    installed.write_text(wanted)  # written last: an environment without it is created again
     return python

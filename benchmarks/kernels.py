@@ -1,4 +1,4 @@
-"""The hand-written parts against what PyTorch offers, one thread, forward and backward: times and ratios.
+"""Compares the hand-written kernels with PyTorch's own, forward and backward in one thread: times and ratios.
 
 python benchmarks/kernels.py [--json FILE]
 """
@@ -33,7 +33,7 @@ def milliseconds(work: Callable[[], None]) -> float:
 
 
 def compare(name: str, ours: Callable[[], None], theirs: Callable[[], None], peer: str = "PyTorch") -> None:
-    """Round by round in turns, so that another load on the machine hits both."""
+    """Times both in alternating rounds, so that other load on the machine affects both equally."""
     ours()
     theirs()
     rounds = [(milliseconds(ours), milliseconds(theirs)) for _ in range(ROUNDS)]

@@ -1,20 +1,20 @@
-"""Language models against peers, in one run: tokens per second in training, and in writing text.
+"""Compares language models with peers in one run: tokens per second in training and in generation.
 
     python benchmarks/language_model.py [--rounds 3] [--steps 4] [--tokens 256] [--only headwise plain] [--json FILE]
 
-A GPT-2 arrangement of 4 layers, 256 wide, feed-forward 512, 8 heads, vocabulary 10,000, tied output; fp32, 2 threads,
-denormals flushed. Words are drawn by Zipf's law: no corpus is needed.
+A GPT-2 architecture of 4 layers, 256 wide, feed-forward 512, 8 heads, vocabulary 10,000, tied output; fp32, 2
+threads, denormals flushed. Words are drawn by Zipf's law: no corpus is needed.
 
 Training: 32 rows of 256 tokens, dropout 0.1 on embeddings, attention and sub-layers, AdamW (fused for all), gradients
 clipped. Peers: `plain`, the usual hand-written GPT and loop; Hugging Face GPT-2 with SDPA; x-transformers with its
 fused attention, whose dropouts are on embeddings, attention and inside the feed-forward.
 
-Writing: 256 tokens after a prompt of 4, one text and 16 at a time, greedily and sampled at temperature 1, against
-Hugging Face `generate` with its cache. Headwise also tokenizes the prompt and gives text; the peer gets and gives ids.
-The fast engine has weights in int8 and writes greedily, 16 texts after prompts of their own.
+Generation: 256 tokens after a prompt of 4, one text and 16 at a time, greedy and sampled at temperature 1, against
+Hugging Face `generate` with its cache. Headwise also tokenizes the prompt and decodes the text; the peer gets and
+returns ids. The fast engine has int8 weights and generates greedily, 16 texts with a prompt each.
 
-Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
-alike. A peer's environment is made under --environments on first use; one that cannot be installed is named.
+Contestants take turns, round by round, each in its own process, so that other load on the machine affects all equally.
+A peer's environment is created under --environments on first use; a peer that cannot be installed is reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS, WARMUP, BATCHES = 32, 1, (1, 16)
 SIZES = {
     "vocab": 10_000, "model_dim": 256, "num_heads": 8, "layers": 4, "ff_dim": 512, "max_length": 256, "dropout": 0.1,
 }  # fmt: skip
-# What Headwise needs to be told beside the sizes to be the same model.
+# The settings of Headwise that, besides the sizes, make it the same model.
 ARRANGEMENT = {
     "norm": "pre", "activation": "gelu-tanh", "positions": "learned", "scale_embeddings": False,
     "activation_dropout": 0.0,
@@ -88,7 +88,7 @@ def ask(arguments: argparse.Namespace, name: str, work: str, number: int) -> Fig
 
 
 def play(arguments: argparse.Namespace) -> tuple[dict[str, list[Figures]], dict[str, list[Figures]], dict[str, str]]:
-    """All rounds: training and writing of each contestant, and those left out with the reason."""
+    """Runs all rounds of training and generation; also returns the contestants left out, with the reason."""
     pythons: dict[str, Path | str] = {}
     left_out: dict[str, str] = {}
     for name in arguments.only:

@@ -1,4 +1,4 @@
-"""The one form of a benchmark's result. A script fills a `Result` and saves it; `python -m benchmarks table` reads it.
+"""The format of all benchmark results. A script fills a `Result` and saves it; `python -m benchmarks table` reads it.
 
     from results import Result                       # a script in this folder
 
@@ -8,12 +8,13 @@
     result.leave_out("Sockeye 3.1.34", "could not be installed (asks for torch < 1.14)")
     result.save(arguments.json)                      # a file; None is benchmarks/results/serving.json
 
-A script takes `--json FILE` for that place; `python -m benchmarks` gives it benchmarks/results/NAME.json.
+A script takes the path as `--json FILE`; `python -m benchmarks` passes benchmarks/results/NAME.json.
 
-`ours` and each peer's value are one figure, or a list of one figure per round, in which contestants took turns. Kept
-are the medians; the ratio is the median of the rounds' own ratios against the peer with the best median, its spread the
-lowest and highest of them. A ratio above 1 always means that Headwise is better, whichever direction `better` is. A row
-without peers is a figure of ours alone; `headline=True` puts a row into the README's table as well. The file:
+`ours` and each peer's value are one figure, or a list with one figure per round, in which contestants took turns. The
+file has the medians. The ratio is the median of the ratios within each round, against the peer with the best median;
+the spread is the lowest and the highest of them. A ratio above 1 always means that Headwise is better, whichever
+direction `better` is. A row without peers has only our own figure; `headline=True` also puts a row into the README's
+table. The file:
 
     {"benchmark": "serving", "title": "Serving", "settings": {…}, "date": "2026-11-15",
      "machine": {"cpu": "…", "cores": 2, "threads": 2, "matmul_gflops": 187.0, "versions": {"torch": "2.13.0", …}},
@@ -48,7 +49,7 @@ Figure = float | Sequence[float]
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: our figure, the peers', and how many times better we are."""
+    """One comparison: our figure, the peers' figures, and the ratio."""
 
     what: str
     unit: str
@@ -65,7 +66,7 @@ class Row:
 
 @dataclass
 class Result:
-    """What one benchmark found. `threads` is what the contestants had; the machine is described when it is made."""
+    """The result of one benchmark. `threads` is the number per contestant; the machine is described on creation."""
 
     benchmark: str  # the file's name: short, lower case
     title: str
@@ -91,7 +92,7 @@ class Result:
         return row
 
     def leave_out(self, peer: str, reason: str) -> None:
-        """A peer that could not be installed or run is named, with the reason."""
+        """Records a peer that could not be installed or run, with the reason."""
         self.left_out[peer] = reason
 
     def save(self, file: Path | None = None) -> Path:
@@ -117,7 +118,7 @@ def compare(what: str, unit: str, ours: Figure, peers: Mapping[str, Figure], bet
     best = (max if better == "higher" else min)(medians, key=lambda name: medians[name]) if medians else None
     ratio = spread = None
     if best is not None:
-        # Where one side has fewer rounds, its last ones have no partner and only count in the median.
+        # If one side has fewer rounds, the other's last rounds have no partner and count only in the median.
         pairs = zip(own, others[best], strict=False)
         each = [mine / other if better == "higher" else other / mine for mine, other in pairs]
         ratio, spread = statistics.median(each), (min(each), max(each))
@@ -132,7 +133,7 @@ def _rounds(figure: Figure) -> list[float]:
 
 
 def machine(threads: int) -> dict[str, Any]:
-    """What was measured on: the processor, its matmul peak at this moment, and the versions."""
+    """Describes the machine: the processor, its current matmul peak, and the versions of libraries."""
     versions = {"python": platform.python_version()}
     for name in VERSIONS:
         try:
@@ -158,7 +159,7 @@ def processor() -> str:
 
 
 def matmul_peak(threads: int) -> float:
-    """Operations per second of fp32 matrix products, in a process of its own."""
+    """Measures the operations per second of fp32 matrix products, in a separate process."""
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     command = [sys.executable, str(HERE / "peers" / "matmul_training.py")]
     request = json.dumps({"threads": threads})
@@ -167,5 +168,5 @@ def matmul_peak(threads: int) -> float:
 
 
 def load_results(folder: Path = FOLDER) -> list[dict[str, Any]]:
-    """Every saved result, in the order of the files' names."""
+    """Loads all saved results, sorted by file name."""
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]

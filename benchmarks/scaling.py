@@ -1,14 +1,14 @@
-"""One process with a thread per core against one process per core, on this machine: real target tokens per second.
+"""Compares one process with a thread per core to one process per core: target tokens per second, without padding.
 
     python benchmarks/scaling.py [--presets tiny base] [--cores 2] [--rounds 5] [--steps N] [--json FILE]
 
-Both train the same model on the same batches of 4,096 tokens (the numbers that they compute are the same to the last
-bit): `headwise train` cuts each batch into shares for its threads, `torchrun -m headwise train` into shares for its
-ranks, whose gradients meet through gloo. They take turns, round by round, each in new processes. A round is `--steps`
-updates after two that do not count, timed from the moment when all ranks are ready until all are done. The corpus is
-Multi30k where HEADWISE_DATA names its folder, else the demo's, generated.
+Both train the same model on the same batches of 4,096 tokens, with bit-identical results: `headwise train` splits each
+batch into shares for its threads, `torchrun -m headwise train` into shares for its ranks, whose gradients are summed
+through gloo. They take turns, round by round, each in new processes. A round is `--steps` updates after two warm-up
+updates, timed from when all ranks are ready until all are done. The corpus is Multi30k if it is in the folder
+HEADWISE_DATA, otherwise the generated corpus of the demo.
 
-`headwise train` would offer `--processes` if that were faster: docs/scaling.md says what came out.
+`headwise train` would offer `--processes` if that were faster; docs/scaling.md has the outcome.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ STEPS = {"tiny": 12, "base": 4}
 Figures = dict[str, Any]
 
 
-# ---- a contestant, in processes of its own
+# ---- a contestant, in separate processes
 
 
 def work(request: Figures) -> Figures | None:
-    """Trains for a round; the figures are those of rank 0."""
+    """Trains for one round; returns the figures of rank 0."""
     torch.manual_seed(SEED)
     model = build_model("transformer", request["architecture"]).train()
     with joined() as world, one_core_each():
@@ -120,7 +120,7 @@ def play(arguments: argparse.Namespace, preset: str, store: Store, vocabulary: i
     for number in range(arguments.rounds):
         first = number * (steps + WARMUP)
         cursor = (first // planned.count(0), first % planned.count(0))
-        # Who is first changes from round to round.
+        # The order alternates from round to round.
         for name, (processes, threads) in sorted(contestants.items(), reverse=bool(number % 2)):
             architecture = {"source_vocab": vocabulary, **FAMILY.presets[preset]}
             request = {

@@ -1,12 +1,12 @@
-"""The server against LibreTranslate's way of working on the same model, and against the bare engine.
+"""Compares the server with LibreTranslate's design on the same model, and with the bare engine.
 
     python benchmarks/serving.py [--model RUN/model] [--source test.en] [--clients 1 16 64] [--seconds 5] [--rounds 3]
 
-Requests per second, and the 50th and 99th percentile of the time to an answer, at several numbers of clients that each
-ask for one sentence after the other on a connection that is kept. The peer is Flask behind waitress with one call of
+Measures requests per second and the 50th and 99th percentile of the latency, for several numbers of clients that each
+send one sentence after the other over a persistent connection. The peer is Flask behind waitress with one call of
 CTranslate2 per request, as in LibreTranslate, on the same weights, tokenizers and beam. Servers take turns within a
-round, so that another load on the machine hits both alike; ratios are of the same round. All clients live in this
-process: it shares the cores with the server, in the same way for both.
+round, so that other load on the machine affects both equally; ratios are computed within a round. All clients run in
+this process, which shares the cores with the server, in the same way for both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 ADDRESS = re.compile(r"at http://127\.0\.0\.1:(\d+)")
 THREADS = 4  # LibreTranslate's default
 CORES = len(os.sched_getaffinity(0))
-# CTranslate2's workers and the threads of each (0: as many as it likes): as LibreTranslate has them, and at their best.
+# CTranslate2's workers and threads per worker (0: its default): LibreTranslate's settings, and the best ones.
 PEERS = {"LibreTranslate's way": (1, 0), "LibreTranslate's way, one worker per core": (CORES, 1)}
 
 

@@ -1,9 +1,9 @@
-"""How long a user waits for the first answer, and how much memory that takes.
+"""Measures how long a user waits for the first output, and how much memory that takes.
 
     python benchmarks/startup.py [--model RUN/model] [--source test.en] [--rounds 5] [--json FILE]
 
-Every command is a process of its own, and commands take turns. The peers' commands are the nearest that they have: the
-help of their translator, the import of their library.
+Every command runs in a process of its own, and commands take turns. The peers' commands are their closest equivalents:
+the help of their translator, the import of their library.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Figures = dict[str, list[float]]
 
 
 def measure(command: Command) -> tuple[float, float]:
-    """Seconds, and the most memory in MB, of a process."""
+    """Runs a process; returns its seconds and its peak memory in MB."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -54,7 +54,7 @@ def measure(command: Command) -> tuple[float, float]:
 
 
 def in_turns(commands: dict[str, Command], rounds: int) -> tuple[Figures, Figures, dict[str, str]]:
-    """Seconds and memory, one figure per round; and commands that failed. The first round fills the disk's cache."""
+    """Returns seconds and memory per round, and the failed commands; a first round only warms the disk cache."""
     seconds: Figures = {name: [] for name in commands}
     memory: Figures = {name: [] for name in commands}
     failed: dict[str, str] = {}

@@ -35,7 +35,7 @@ def arranged(results: Sequence[Found]) -> list[Found]:
 
 
 def page(results: Sequence[Found]) -> str:
-    """Every result: a heading, machine and date, a table with all peers, and the peers that were left out."""
+    """Renders every result: a heading, machine and date, a table with all peers, and the peers that were left out."""
     if not results:
         return NOTHING["en"]
     return "\n\n".join(_section(found) for found in arranged(results))
@@ -78,7 +78,7 @@ def _ranked(row: Found) -> list[tuple[str, float]]:
 
 
 def ratio(row: Found) -> str:
-    """The ratio; above 1 Headwise is better. A ratio below 1 is marked in words, so that nobody overlooks it."""
+    """Renders the ratio; above 1 Headwise is better. A ratio below 1 is also marked in words, to be noticed."""
     if row["ratio"] is None:
         return "–"
     value = row["ratio"]
@@ -86,7 +86,7 @@ def ratio(row: Found) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits."""
+    """Renders three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

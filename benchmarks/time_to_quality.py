@@ -3,13 +3,13 @@
     python benchmarks/time_to_quality.py [--minutes 28] [--only torch opennmt headwise headwise-short] [--again NAME …]
 
 Multi30k en-de from --corpora (or HEADWISE_DATA), the vocabulary and sizes with which the peers were tuned, 2 threads,
-fp32. Contestants run one after the other, each in a process of its own; every point is kept in --work as it comes, and
-a contestant that has come to its end is not run again. At the end: results/time_to_quality.json and a picture.
+fp32. Contestants run one after the other, each in its own process; every point is saved in --work at once, and a
+contestant that has finished is not run again. The output is results/time_to_quality.json and a picture.
 
 The peers are a plain loop on torch.nn.Transformer, tuned for this corpus (1,024 tokens per batch, pre-norm, dropout
 0.2, inverse square root with warm-up 800 to 2.5e-3), and OpenNMT-py's model and loss with the same settings; they get
 the batches of Headwise, which runs its recipe with a schedule that ends with the time: `headwise` all of the minutes,
-`headwise-short` half of them. All are decoded greedily and scored alike; the clock stands while they are.
+`headwise-short` half of them. All are decoded greedily and scored in the same way; the clock is stopped meanwhile.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from headwise.workflows.prepare import Prepared, prepare
 
 HERE = Path(__file__).parent
 RECIPE = "multi30k-en-de"
-EPOCHS = 40  # planned for the peers; they begin again after them
-SEED, TOKENS, RATE, WARMUP = 1, 1024, 2.5e-3, 800  # the peers' settings, but for the sizes
+EPOCHS = 40  # prepared for the peers, which start again after them
+SEED, TOKENS, RATE, WARMUP = 1, 1024, 2.5e-3, 800  # the peers' settings, except the sizes
 PICTURE = HERE.parent / "docs" / "pictures" / "time_to_quality.svg"
 # The script, whose environment, and the share of the minutes.
 CONTESTANTS: dict[str, tuple[str, str | None, float]] = {
@@ -52,14 +52,14 @@ NAMES = {
     "torch": "torch.nn.Transformer",
     "opennmt": "OpenNMT-py 3.5.1",
 }
-# The same for all, other than in the recipe.
+# Settings of all contestants that differ from the recipe.
 SAME = {"tokenizer.size": 6000, "model.ff_dim": 256}
-# What a run of half an hour has other than the recipe, which trains longer.
+# Settings of a half-hour run that differ from the recipe, which trains longer.
 CHANGES = {
     "training.ema": 0.998, "model.dropout": 0.1, "model.attention_dropout": 0.1, "model.activation_dropout": 0.1,
 }  # fmt: skip
 
-# A part of the difference is the recipe, not the speed, and the table says so.
+# Part of the difference is due to the recipe rather than the speed, which the table states.
 RECIPES_DIFFER = "ours with cosine decay and averaged weights, theirs without"
 
 Point = dict[str, float]
@@ -67,7 +67,7 @@ Curves = dict[str, dict[str, Any]]
 
 
 class Work:
-    """The corpus for all: the prepared text, the peers' token ids, and what scores their outputs."""
+    """The corpus of all contestants: the prepared text, the peers' token ids, and the scorer of their outputs."""
 
     def __init__(self, corpora: Path, folder: Path, sentences: int) -> None:
         self.recipe, base = load_recipe(RECIPE, [f"{name}={value}" for name, value in SAME.items()], corpora)
@@ -122,7 +122,7 @@ def request(arguments: argparse.Namespace, work: Work, name: str) -> dict[str, A
 
 
 def lines_of(python: Path | str, script: str, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What a contestant prints, as it comes."""
+    """Yields what a contestant prints, as it arrives."""
     threads = str(asked["threads"])
     surroundings = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     command = [str(python), str(HERE / "peers" / f"{script}_quality.py")]
@@ -181,7 +181,7 @@ def keep(file: Path, curves: Curves) -> None:
 
 
 def reached(points: list[Point], score: float) -> float | None:
-    """Minutes until a curve is at `score` for the first time, on the straight line between two validations."""
+    """Returns the minutes until a curve first reaches `score`, interpolated linearly between validations."""
     before: Point | None = None
     for point in points:
         if point["bleu"] >= score:
@@ -194,17 +194,17 @@ def reached(points: list[Point], score: float) -> float | None:
 
 
 def best_until(points: list[Point], minutes: float) -> float | None:
-    """A user keeps the best validation so far, whoever trains."""
+    """Returns the best validation score so far, as a user would keep that model."""
     return max((point["bleu"] for point in points if point["minutes"] <= minutes * 1.02), default=None)
 
 
 def pace(points: list[Point]) -> float:
-    """Updates per minute, over the whole run."""
+    """Returns the updates per minute over the whole run."""
     return points[-1]["updates"] / points[-1]["minutes"]
 
 
 def summarise(curves: Curves, minutes: float, threads: int) -> Result:
-    # Contestants run one after the other, and a machine is not equally fast all the time.
+    # Contestants run one after the other, and the speed of a machine varies over time.
     paces = [f"{NAMES[name]} {pace(curve['points']):.0f}" for name, curve in curves.items() if curve["points"]]
     settings = {
         "recipe": RECIPE, "minutes": minutes, "signature": "val, greedy, sacreBLEU default",
@@ -217,7 +217,7 @@ def summarise(curves: Curves, minutes: float, threads: int) -> Result:
     peers = {NAMES[name]: curves[name]["points"] for name in ("torch", "opennmt") if curves.get(name, {}).get("points")}
     goals = {name: score for name, points in peers.items() if (score := best_until(points, minutes))}
     better = max(goals, key=lambda name: goals[name], default=None)
-    # Each of our runs has rows of its own: the better of two runs against one run of a peer would flatter.
+    # Each of our runs has its own rows: comparing the better of two runs with one run of a peer would be unfair.
     for name in ("headwise", "headwise-short"):
         points, end = curves.get(name, {}).get("points", []), minutes * CONTESTANTS[name][2]
         for share in (0.25, 0.5, 1.0):
@@ -231,7 +231,7 @@ def summarise(curves: Curves, minutes: float, threads: int) -> Result:
             what = f"time to {goal}, schedule of {end:g}"
             ours, took = reached(points, goals[better]), reached(peers[better], goals[better])
             if ours and took:
-                # What is asked for is half the time; the longer schedule's own is for the page alone.
+                # The headline is the short schedule; the long one is on the page only.
                 asked = name == "headwise-short"
                 result.add(what, "minutes", ours, {better: took}, better="lower", headline=asked, note=RECIPES_DIFFER)
             else:

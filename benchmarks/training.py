@@ -1,19 +1,19 @@
-"""Training speed and memory against peers, in one run: real target tokens per second, and peak memory.
+"""Compares training speed and memory with peers in one run: target tokens per second, and peak memory.
 
     python benchmarks/training.py --preset tiny [--rounds 5] [--steps 12] [--only headwise torch] [--json FILE]
 
 Multi30k en-de from --corpora (or HEADWISE_DATA), one BPE vocabulary of 8,000 made by Headwise, the same token ids for
 all; 4,096 tokens per batch, label smoothing 0.1, Adam (fused for all), fp32, 2 threads, denormals flushed, no clipping.
 
-Contestants take turns, round by round, each in a process of its own, so that another load on the machine hits all
-alike. A round is `--steps` updates after two that do not count; round n of all has the same batches. The figure is the
-median of the rounds, with the lowest and highest. MFU is the share of the matmul peak, measured in the same rounds: 6 ·
-(encoder parameters · source tokens + (decoder parameters + V · D) · target tokens) / seconds / peak, real tokens only.
+Contestants take turns, round by round, each in its own process, so that other load on the machine affects all equally.
+A round is `--steps` updates after two warm-up updates; round n has the same batches for all. The figure is the median
+of the rounds, with the lowest and highest. MFU is the share of the matmul peak, measured in the same rounds: 6 ·
+(encoder parameters · source tokens + (decoder parameters + V · D) · target tokens) / seconds / peak, without padding.
 
-`torch` batches for itself, sorted by target length (equal ones by source length); all other peers get Headwise's
-batches, ready in memory, which is more than they would have by themselves. OpenNMT-py and JoeyNMT lend their model and
-loss; their own loops are not run. A peer's environment is made under --environments on first use; a peer that cannot be
-installed is named and left out. "cores" says how many the contestant had: well below --threads, the machine was busy.
+`torch` makes its own batches, sorted by target length, then source length; all other peers get Headwise's batches,
+ready in memory, which favours them. Of OpenNMT-py and JoeyNMT only the model and loss are used, not their own training
+loops. A peer's environment is created under --environments on first use; a peer that cannot be installed is reported
+and left out. "cores" is the number of cores used: if it is well below --threads, the machine was busy.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ CONTESTANTS = {
 }  # fmt: skip
 
 
-# ---- what all of them train on
+# ---- the training data
 
 
 @dataclass(frozen=True)
 class Work:
-    """The corpus as a store and as plain arrays, the model's sizes, and which cursor each batch has."""
+    """The corpus as a store and as plain arrays, the model's sizes, and the cursor of each batch."""
 
     store: Store
     ids: Path
@@ -90,7 +90,7 @@ class Work:
     sizes: dict[str, Any]
 
     def operations(self, result: Figures) -> float:
-        """Multiply-adds of the weights in a training step, times two, for the tokens that were trained on."""
+        """Counts the floating-point operations with the weights in training on these tokens."""
         with torch.device("meta"):
             model: Any = build_model("transformer", {"source_vocab": self.vocabulary, **self.sizes})
         encoder, decoder = (float(sum(p.numel() for p in m.parameters())) for m in (model.encoder, model.decoder))
@@ -139,7 +139,7 @@ def run(python: Path | str, script: str, request: Figures) -> Figures:
 
 
 def play(arguments: argparse.Namespace, work: Work) -> tuple[dict[str, list[Figures]], dict[str, str], float]:
-    """All rounds: the results of each contestant, those left out with the reason, and the matmul peak."""
+    """Runs all rounds; returns each contestant's results, those left out with the reason, and the matmul peak."""
     pythons: dict[str, Path | str] = {}
     left_out: dict[str, str] = {}
     for name in arguments.only:
@@ -196,7 +196,7 @@ def summarise(name: str, rounds: list[Figures], work: Work, peak: float) -> Figu
 
 
 def ratios(figures: dict[str, Figures]) -> dict[str, Figures]:
-    """Headwise over the best peer, of all and of those with the same dropouts: the median of the rounds' ratios."""
+    """Computes the ratio to the best of all peers and to the best with the same dropouts: the median over rounds."""
     found: dict[str, Figures] = {}
     ours = figures.get("headwise")
     for title, wanted in (("best peer", ("all", "outer")), ("best peer with the same dropouts", ("all",))):
@@ -243,7 +243,7 @@ def show(report: Figures) -> None:
 
 
 def as_result(report: Figures) -> Result:
-    """Speed against all peers and against those with the same dropouts, and memory."""
+    """Builds the result: speed against all peers and against those with the same dropouts, and memory."""
     settings = {
         "model": report["preset"], "tokens per batch": BATCH_TOKENS, "vocabulary": VOCABULARY, "dropout": 0.1,
         "updates per round": report["steps"],

@@ -1,4 +1,4 @@
-"""Translation speed against peers, in one run, with the same weights in every engine.
+"""Compares translation speed with peers in one run, with the same weights in every engine.
 
     python benchmarks/translation.py --model RUN/model --source test.en.gz [--peers huggingface opennmt] [--rounds 5]
 
@@ -7,13 +7,13 @@
    the best of its settings.
 3. Cold start: from the command to the first translation, against a Hugging Face script.
 
-Contestants take turns at each setting, one right after the other and in another order in the next round (`--rounds`),
-so that another load on the machine hits all alike; every round is kept. The fast engine and CTranslate2 alone, which
-are near one another, have many short turns per round. All give translations without scores.
-A peer gets an environment of its own under --environments, made on first use: the package by name from PyPI, pinned,
-with the torch that runs here. All engines translate the same sentences; at batch 1 the torch engine and its peers a
-fifth of them, and JoeyNMT, which has no cache, a fifth of that. Which workers × threads, and which batches of at most
-64, are CTranslate2's best is found out before the rounds.
+Contestants take turns at each setting, in another order in each round (`--rounds`), so that other load on the machine
+affects all equally; every round is kept. The fast engine and CTranslate2 alone, which are close to each other, have
+many short turns per round. All return translations without scores.
+Each peer has an environment of its own under --environments, created on first use: a pinned version of its package from
+PyPI, with the torch of this process. All engines translate the same sentences; at batch 1 the torch engine and its
+peers translate a fifth of them, and JoeyNMT, which has no cache, a fifth of that. CTranslate2's best number of workers,
+threads and batch size (at most 64) are determined before the rounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 from environments import DEFAULT, NotInstalledError, environment
 from results import Result
 
-# The script that speaks for a peer, and its name in the table.
+# The script that runs a peer, and its name in the table.
 PEERS = {
     "huggingface": ("huggingface_translation.py", "Hugging Face generate"),
     "opennmt": ("opennmt_translation.py", "OpenNMT-py 3.5.1"),
@@ -42,9 +42,9 @@ PEERS = {
 SLOW = ("joeynmt",)  # peers that get fewer sentences
 COLD = ("huggingface",)  # peers whose script can be timed from its start
 SETTINGS = ((1, 64), (1, 1), (5, 64), (5, 1))  # (beam, batch)
-TURNS = {1: 8, 5: 3}  # of the fast engine, and of CTranslate2 alone, per round, by beam; greedy ones are shorter
-BLOCK = 20  # sentences of a turn at batch 1
-ALPHA = 0.6  # length penalty of all contestants, whatever the model has for its own
+TURNS = {1: 8, 5: 3}  # turns per round of the fast engine and of CTranslate2 alone, by beam; greedy ones are shorter
+BLOCK = 20  # sentences per turn at batch 1
+ALPHA = 0.6  # length penalty of all contestants, whatever the model's default
 HERE = Path(__file__).parent
 
 Candidate = TypeVar("Candidate")
@@ -72,7 +72,7 @@ def share(lines: Lines, batch: int) -> int:
 
 
 def installed(folder: Path, wanted: Lines) -> tuple[Lines, dict[str, str]]:
-    """Those that can be had here, and the others with the reason."""
+    """Returns the peers that can be installed here, and the others with the reason."""
     left_out: dict[str, str] = {}
     for peer in wanted:
         try:
@@ -83,7 +83,7 @@ def installed(folder: Path, wanted: Lines) -> tuple[Lines, dict[str, str]]:
 
 
 class Peer:
-    """A peer's process, which waits until it is its turn."""
+    """A peer's process, which waits for its turn."""
 
     def __init__(self, arguments: argparse.Namespace, name: str, ids: list[list[int]]) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Peer:
         self._ask({"model": arguments.model, "sentences": ids, "threads": arguments.threads})
 
     def turn(self, beam: int, batch: int, count: int) -> tuple[float, list[list[int]]]:
-        """Sentences per second, and the translations. A slow peer has fewer sentences."""
+        """Returns sentences per second and the translations. A slow peer gets fewer sentences."""
         count = max(1, count // 5) if self.name in SLOW else count
         found = self._ask([beam, batch, count])
         return count / found["seconds"], found["outputs"]
@@ -103,7 +103,7 @@ class Peer:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = next((line for line in self._process.stdout if line.startswith("{")), None)
         if answer is None:
-            sys.exit(f"{self.name} failed; what it said is above")
+            sys.exit(f"{self.name} failed; its output is above")
         return json.loads(answer)
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def torch_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]
 
 
 def in_turn(contestants: list[str], number: int) -> list[str]:
-    """Their order in this round: forwards and backwards by turns."""
+    """Returns their order in this round, which is reversed every other round."""
     return contestants[::-1] if number % 2 else contestants
 
 
@@ -178,8 +178,8 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
     for precision in ("float32", "int8"):
         translator = open_translator(arguments.model, "ctranslate2", precision=precision, scores="none")
         directory = str(kept_export(translator.bundle, translator.tokenizers, precision))
-        # Two copies of the same weights may differ by a tenth in speed for as long as they lie where they lie, so
-        # CTranslate2 alone works with our engine's where that has the same workers and threads.
+        # Two copies of the same weights may differ by a tenth in speed, depending on where they are in memory, so
+        # CTranslate2 alone uses our engine's copy if that has the same number of workers and threads.
         workers = translator.engine._workers
         raw = {(workers.cores, 1): workers.engine}
         for workers, threads in {(arguments.threads, 1), (1, arguments.threads)}.difference(raw):
@@ -205,7 +205,7 @@ def fast_engines(arguments: argparse.Namespace, lines: Lines) -> dict[str, Any]:
 
 
 def share_out(count: int, beam: int, batch: int) -> list[slice]:
-    """The turns of a round: all sentences several times, or a few at a time."""
+    """Returns the turns of a round: all sentences several times, or a few at a time."""
     if batch > 1:
         return [slice(count)] * TURNS[beam]
     return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
@@ -214,15 +214,15 @@ def share_out(count: int, beam: int, batch: int) -> list[slice]:
 def best_settings(
     raw: dict[tuple[int, int], Any], pieces: list[list[str]], beam: int, batch: int
 ) -> tuple[tuple[int, int], int]:
-    """The fastest workers × threads, then with these the fastest batches of at most `batch`."""
+    """Finds the fastest workers × threads, then with these the fastest batch size of at most `batch`."""
     part = pieces[: max(1, len(pieces) // (2 if batch > 1 else 10))]
     shape = fastest(raw, lambda shape: alone(raw[shape], part, beam, batch))
-    sizes = sorted({max(1, batch // share) for share in (1, 2, 4, 6)})  # 64, 32, 16, 10: near what our engine has
+    sizes = sorted({max(1, batch // share) for share in (1, 2, 4, 6)})  # 64, 32, 16, 10: similar to our engine's
     return shape, fastest(sizes, lambda size: alone(raw[shape], part, beam, size)) if len(sizes) > 1 else batch
 
 
 def fastest(candidates: Iterable[Candidate], work: Callable[[Candidate], None]) -> Candidate:
-    """By the median of three turns; what takes twice as long as another in the first has no further ones."""
+    """Chooses by the median of three turns; drops candidates that take twice as long as another in the first turn."""
     first = {one: timed(lambda one=one: work(one))[0] for one in candidates}
     known = [one for one, taken in first.items() if taken < 2 * min(first.values())]
     turns = [first, *({one: timed(lambda one=one: work(one))[0] for one in known} for _ in range(2))]
@@ -230,7 +230,7 @@ def fastest(candidates: Iterable[Candidate], work: Callable[[Candidate], None]) 
 
 
 def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
-    """What `headwise translate` does, without starting a process."""
+    """Translates like `headwise translate`, without starting a process."""
     from headwise.workflows.translate import CHUNK, TranslateOptions, translate_lines
 
     if batch > 1:
@@ -243,7 +243,7 @@ def through_text(translator: Any, lines: Lines, beam: int, batch: int) -> None:
 
 
 def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
-    """CTranslate2 on tokens, with the same limit on the length of outputs."""
+    """Runs CTranslate2 on tokens, with the same limit on the length of outputs."""
     groups = [pieces] if batch > 1 else [[one] for one in pieces]
     for group in groups:
         limit = max(map(len, group)) + 49
@@ -255,7 +255,7 @@ def alone(engine: Any, pieces: list[list[str]], beam: int, batch: int) -> None:
             max_decoding_length=limit,
         )
         for result in results:
-            result.hypotheses  # noqa: B018 - its tokens are what was asked for, and are made when they are read
+            result.hypotheses  # noqa: B018 - the tokens are created when they are read
 
 
 # ---- 3. cold start
@@ -271,7 +271,7 @@ def cold_start(arguments: argparse.Namespace, lines: Lines) -> Rates:
     for number in range(arguments.rounds + 1):
         for name, command in commands.items():
             taken, _ = timed(lambda c=command: subprocess.run(c, check=True, capture_output=True))
-            if number:  # the first one fills the disk's cache
+            if number:  # the first run warms the disk cache
                 seconds[name].append(taken)
     return seconds
 
@@ -318,7 +318,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--environments", type=Path, default=DEFAULT)
     parser.add_argument("--parts", nargs="*", default=["torch", "fast", "cold"], choices=["torch", "fast", "cold"])
-    parser.add_argument("--title", default="", help="how the table calls the model")
+    parser.add_argument("--title", default="", help="name of the model in the table")
     parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     arguments = parser.parse_args()
     arguments.peers, arguments.left_out = installed(arguments.environments, arguments.peers)

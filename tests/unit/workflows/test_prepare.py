@@ -180,7 +180,7 @@ def test_progress_names_its_stages_and_counts_lines(base: Path) -> None:
         ({"tokenizer": {"size": 9000}}, r"tokenizer\.size = 9000 is more than this corpus allows"),
         ({"tokenizer": {"size": 9000, "shared": False}}, r"source side: tokenizer\.size = 9000 is more"),
         ({"data": {"source": "nowhere.en"}}, r"nowhere\.en: there is no such file"),
-        ({"data": {"source": ()}}, "data needs source and target"),
+        ({"data": {"source": ()}}, "needs source and target in data"),
         ({"data": {"text": "train.en"}}, r"task 'translate' does not use data\.text, but source and target"),
         ({"model": {"family": "lm"}}, r"task 'generate' does not use data\.source, but text"),
         ({"data": {"target": "val.de"}}, r"train\.en: 200 lines, but .*val\.de has 20"),
