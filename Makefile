@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check bench ship docs format clean
+.PHONY: demo test test-slow chaos check bench ship docs format clean
 
 demo: .venv/ready
 	$(BIN)/headwise demo
@@ -13,6 +13,10 @@ test: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/pytest -m slow
+
+# Kills, failing disks, damaged files and hostile models, by the thousand: docs/reliability.md
+chaos: .venv/ready
+	$(BIN)/pytest -m slow -s tests/chaos tests/same/test_resume.py
 
 check: .venv/ready
 	$(BIN)/ruff check src tests benchmarks

@@ -9,8 +9,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from headwise.errors import UsageError, WorkFailed
 
@@ -32,7 +33,7 @@ def shortened(text: str, longest: int = 120) -> str:
 
 
 @contextmanager
-def opened_file(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
+def opened_file(path: str | Path, most: int | None = None) -> Iterator[BufferedReader]:
     """Opens an ordinary file for reading. Anything else is an OSError: a pipe would hang, a device has no end.
 
     What is looked at is what is read: the file is opened first, without waiting, and then asked what it is. `most`

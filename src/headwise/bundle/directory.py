@@ -226,11 +226,11 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
 
     An older `final` is moved away first and deleted last.
     """
-    final.parent.mkdir(parents=True, exist_ok=True)
     new = final.with_name(f".{final.name}.new-{os.getpid()}")
     old = final.with_name(f".{final.name}.old-{os.getpid()}")
     shutil.rmtree(new, ignore_errors=True)
     try:
+        final.parent.mkdir(parents=True, exist_ok=True)
         new.mkdir()
         fill(new)
         _open_to_others(new)
@@ -241,7 +241,7 @@ def write_directory(final: Path, fill: Callable[[Path], None]) -> None:
         sync(final.parent)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(new, ignore_errors=True)
-        if old.exists() and not final.exists():
+        if os.path.exists(old) and not os.path.exists(final):
             os.rename(old, final)
         reason = getattr(error, "strerror", None) or error
         raise WorkFailed(f"could not write {final}: {reason}; free some space or choose another place") from error

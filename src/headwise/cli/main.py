@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import keyword
@@ -16,6 +17,7 @@ import typer
 from headwise import __version__
 from headwise.config.ranks import Ranks
 from headwise.errors import HeadwiseError
+from headwise.files import shortened
 
 # The verbs, in the order in which a new user needs them. Each is the function of its name in headwise.cli.<verb>; a
 # verb that is a keyword of Python has an underscore behind.
@@ -98,6 +100,11 @@ def run() -> None:
     except _WrongCall as error:
         verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.info_name in VERBS else ""
         _fail(f"{error.format_message()} (see headwise{verb} --help)", error.exit_code)
+    except OSError as error:  # a file that was not checked before: a user's mistake too, reported in one line
+        if os.environ.get("HEADWISE_DEBUG"):
+            raise
+        place = f"{shortened(str(error.filename))}: " if error.filename is not None else ""
+        _fail(f"{place}{error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1)
     else:
         sys.exit(code if isinstance(code, int) else 0)
 

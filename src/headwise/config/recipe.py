@@ -15,8 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from headwise.config.schema import Recipe, Texts, require_family
 from headwise.errors import RecipeError
+from headwise.files import check_name, read_bounded, shortened
 
 DATA_VARIABLE = "HEADWISE_DATA"
+_LARGEST_FILE = 1 << 20  # bytes
+_DEEPEST = 8  # tables within tables: a recipe has three at most
 
 
 def load_recipe(name: str | Path, overrides: Sequence[str] = (), data: Path | None = None) -> tuple[Recipe, Path]:
@@ -26,11 +29,13 @@ def load_recipe(name: str | Path, overrides: Sequence[str] = (), data: Path | No
     """
     path, base = _find(name, data)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"{path}: not valid TOML: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
+        values = _parse(read_bounded(path, _LARGEST_FILE).decode())
+    except UnicodeDecodeError as error:
         raise RecipeError(f"{path}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise RecipeError(f"{path}: not valid TOML: {shortened(str(error))}") from error
+    except OSError as error:
+        raise RecipeError(f"{path}: cannot be read: {error.strerror}") from error
     return build_recipe(values, overrides, origin=str(path)), base
 
 
@@ -40,7 +45,7 @@ def build_recipe(values: dict[str, Any], overrides: Sequence[str] = (), origin: 
     for override in overrides:
         key, value = parse_override(override)
         _put(values, key, value, override)
-        places[key] = f"--set {override}"
+        places[key] = f"--set {shortened(override)}"
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
@@ -53,11 +58,38 @@ def parse_override(text: str) -> tuple[str, Any]:
     """'training.steps=100' -> ('training.steps', 100). The value is TOML; anything else is taken as a string."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise RecipeError(f"--set {text}: write it as section.key=value, such as --set training.steps=1000")
+        raise RecipeError(f"--set {shortened(text)}: write it as section.key=value, such as --set training.steps=1000")
+    if len(text.splitlines()) > 1:
+        raise RecipeError(f"--set {shortened(' '.join(text.split()))}: has several lines; give --set once for each")
+    if key.count(".") >= _DEEPEST:
+        raise RecipeError(
+            f"--set {shortened(text)}: the key has {key.count('.') + 1} parts, a setting has two or three"
+        )
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+        return key.strip(), _parse(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+    except ValueError as error:
+        raise RecipeError(f"--set {shortened(text)}: not valid TOML: {shortened(str(error))}") from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """TOML that is not nested deeper than any recipe; ValueError otherwise."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError("it has a number of thousands of digits") from None
+    level: list[Any] = [values]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)
+                 if isinstance(inner, (dict, list))]  # fmt: skip
+    if level:
+        raise ValueError(f"it is nested too deeply: a recipe has at most {_DEEPEST} tables within each other")
+    return values
 
 
 def shipped_recipes() -> list[str]:
@@ -128,6 +160,7 @@ def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
 
 def _find(name: str | Path, data: Path | None) -> tuple[Path, Path]:
     path = Path(name)
+    check_name(path)
     if path.is_file():
         return path, path.parent
     if str(name) in shipped_recipes():
@@ -155,7 +188,7 @@ def _put(values: dict[str, Any], key: str, value: Any, override: str) -> None:
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
-            raise RecipeError(f"--set {override}: '{section}' is a value, not a section")
+            raise RecipeError(f"--set {shortened(override)}: '{section}' is a value, not a section")
     values[last] = value
 
 
@@ -164,7 +197,7 @@ def _explain(error: ValidationError, values: dict[str, Any], places: dict[str, s
     first = error.errors()[0]
     # A tuple's element number says little; what stands before it is the key.
     location = [str(part) for part in first["loc"] if not isinstance(part, int)]
-    key = ".".join(location)
+    key = shortened(".".join(location))
     place = next(
         (p for k, p in places.items() if key == k or k.startswith(f"{key}.") or key.startswith(f"{k}.")), origin
     )
@@ -175,7 +208,14 @@ def _explain(error: ValidationError, values: dict[str, Any], places: dict[str, s
         hint = f"did you mean '{prefix}{near[0]}'?" if near else f"there are {', '.join(names)}"
         return f"{place}: unknown key '{key}'; {hint}"
     message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{place}: {key} must be {message}, not {first['input']!r}"
+    return f"{place}: {key} must be {message}, not {_shown(first['input'])}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return shortened(repr(value))
+    except ValueError:  # a number of more digits than Python writes out
+        return "a number of thousands of digits"
 
 
 def _names_at(sections: list[str], values: dict[str, Any]) -> list[str]:

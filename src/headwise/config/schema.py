@@ -155,7 +155,7 @@ class Training(Section):
     epochs: Positive | None = Field(None, description="passes over the corpus")
     minutes: Annotated[float, Field(gt=0)] | None = Field(None, description="training time, validation included")
     batch_tokens: Positive = Field(4096, description="tokens an update, the longer side of a batch with its padding")
-    accumulate: Positive = Field(
+    accumulate: Annotated[int, Field(ge=1, le=1000)] = Field(
         1, description="micro-batches that an update is computed in (same numbers, less memory)"
     )
     optimizer: Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"] = Field("adam", description="by name")

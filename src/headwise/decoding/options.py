@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headwise.config.schema import Decoding
+from headwise.config.schema import WIDEST_BEAM, Decoding
 from headwise.errors import UsageError
 
 _COUNTS = "beam", "max_extra", "min_length", "n_best", "batch_sentences", "batch_tokens"  # at least 1 each
@@ -57,6 +57,8 @@ class SearchOptions:
         if min(map(self.__dict__.__getitem__, _COUNTS)) < 1:
             name = next(name for name in _COUNTS if getattr(self, name) < 1)
             raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.beam > WIDEST_BEAM:
+            raise UsageError(f"beam must be at most {WIDEST_BEAM}, not {self.beam}")
         if not self.length_penalty >= 0:
             raise UsageError(f"length_penalty must be 0 or more, not {self.length_penalty}")
         if self.no_repeat_ngram < 0:

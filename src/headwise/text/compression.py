@@ -2,6 +2,10 @@
 
 Every decoder here bounds the output of one step, so a small file that decompresses to gigabytes (or to one huge line)
 never takes more memory than a few blocks.
+
+What damage is found: gzip and xz have a checksum of their content, so any. A zstd frame has one only if its writer
+asked for it (the command `zstd` does, some libraries do not). Without one, a frame that is cut off, that cannot be
+decompressed, or whose content is not as long as it declares is found; a changed byte inside of a literal is not.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ expression can take hours. So only steps whose cost grows with the text are acce
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,8 +76,9 @@ def _vocabulary_size(parts: dict[str, Any]) -> int:
     """How many tokens there are; their ids must be 0, 1, 2, …"""
     model = parts["model"]
     vocabulary, kind = model.get("vocab"), model.get("type")
-    if kind not in _MODELS:
+    if not _among(kind, _MODELS):
         raise _Refused(f"its model is of a kind that is not known, {_shown(kind)}")
+    ids: dict[Any, Any] | None
     if isinstance(vocabulary, list):
         pieces = [entry[0] if isinstance(entry, list) and len(entry) == 2 else None for entry in vocabulary]
         ids = dict(zip(pieces, range(len(pieces)), strict=True)) if all(isinstance(p, str) for p in pieces) else None
@@ -85,7 +87,7 @@ def _vocabulary_size(parts: dict[str, Any]) -> int:
     if not ids:
         raise _Refused("its vocabulary is not a list of tokens")
     unknown = model.get("unk_token")
-    if (kind in ("WordLevel", "WordPiece") or unknown is not None) and kind != "Unigram" and not _is_key(unknown, ids):
+    if (kind in ("WordLevel", "WordPiece") or unknown is not None) and kind != "Unigram" and not _among(unknown, ids):
         raise _Refused(f"its token for unknown text, {_shown(unknown)}, is not in its vocabulary")
     for added in parts.get("added_tokens") or []:
         if not isinstance(added, dict) or not isinstance(added.get("content"), str) or not added["content"]:
@@ -96,17 +98,18 @@ def _vocabulary_size(parts: dict[str, Any]) -> int:
     return len(ids)
 
 
-def _is_key(name: object, ids: dict[str, Any]) -> bool:
-    return isinstance(name, str) and name in ids
+def _among(name: object, known: Container[str]) -> bool:
+    """Anything may stand where a name should."""
+    return isinstance(name, str) and name in known
 
 
 def _check_steps(parts: dict[str, Any]) -> None:
     growth = 1
     for step in _steps(parts.get("normalizer"), "normalizers"):
         kind = step.get("type")
-        if kind not in _NORMALISERS:
+        if not _among(kind, _NORMALISERS):
             raise _Refused(f"its normaliser {_shown(kind)} is not known")
-        growth *= _NORMALISERS[kind] if kind != "Replace" else max(1, len(_text(step, "content")))
+        growth *= _NORMALISERS[str(kind)] if kind != "Replace" else max(1, len(_text(step, "content")))
         if kind == "Prepend":
             _text(step, "prepend")
         _check_pattern(step)
@@ -116,7 +119,7 @@ def _check_steps(parts: dict[str, Any]) -> None:
         ("pre_tokenizer", "pretokenizers", _PRE_TOKENIZERS), ("decoder", "decoders", _DECODERS),
     ):  # fmt: skip
         for step in _steps(parts.get(name), inner):
-            if step.get("type") not in known:
+            if not _among(step.get("type"), known):
                 raise _Refused(f"its {name.replace('_', '-')} {_shown(step.get('type'))} is not known")
             _check_pattern(step)
             if "content" in step:
@@ -151,7 +154,7 @@ def _check_pattern(step: dict[str, Any]) -> None:
     if isinstance(plain, str) and plain:
         return
     regex = pattern.get("Regex") if isinstance(pattern, dict) else None
-    if regex not in _PATTERNS:
+    if not _among(regex, _PATTERNS):
         raise _Refused(f"its pattern {_shown(regex)} is not known")
 
 

@@ -188,6 +188,11 @@ class Validate(Hook):
                 sums = self.loss(model, batch.to(trainer.updater.device), 0.0)
                 total, count = total + sums.log_loss.item(), count + sums.count
             log_loss = total / max(count, 1)
+            if not math.isfinite(log_loss):
+                raise WorkFailed(
+                    f"the validation loss at update {trainer.step} is NaN or infinite: training has diverged; lower "
+                    "training.learning_rate or set training.clip_norm, and start again from an earlier checkpoint"
+                )
             measured: Record = {"log_loss": log_loss, "perplexity": perplexity(log_loss)}
             if self.scorer is not None:
                 scores, samples = self.scorer()
