@@ -32,7 +32,7 @@ def test_without_rotation_queries_and_keys_stay_as_they_are() -> None:
 def test_what_positions_cannot_do_is_one_clear_line() -> None:
     with pytest.raises(ShapeError, match=r"an input of 4 tokens is longer than the 3 learned positions.*max_length"):
         LearnedPositions(4, 3)(torch.zeros(1, 4, 4))
-    with pytest.raises(ShapeError, match="need an even head size .*, not 3"):
+    with pytest.raises(ShapeError, match=r"need an even head size .*, not 3"):
         RotaryPositions(3)
-    with pytest.raises(ShapeError, match="need an even model_dim .*, not 3"):
+    with pytest.raises(ShapeError, match=r"need an even model_dim .*, not 3"):
         hw.nn.sinusoidal_positions(4, 3)
