@@ -13,6 +13,7 @@ import torch
 
 from headwise.config import schema
 from headwise.look.capture import Look, look_at_translation
+from headwise.models.recurrent import RecurrentSeq2Seq
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 
@@ -283,3 +284,26 @@ def test_the_other_pictures_open_without_an_error(browser: Any, seen: Look, tmp_
     if what == "alignment":
         assert shown.page.inner_text("#note code") == str(seen.alignment())
     assert shown.problems == []
+
+
+def test_a_recurrent_model_is_shown_without_the_self_attention_that_it_does_not_have(
+    browser: Any, tmp_path: Path
+) -> None:
+    torch.manual_seed(1)
+    tokenizers = TokenizerPair.one(Tokenizer.train([SOURCE, TARGET] * 4, schema.Tokenizer(kind="bpe", size=330)))
+    model = RecurrentSeq2Seq(source_vocab=tokenizers.source.size, model_dim=16, hidden_dim=16).eval()
+    source, target = tokenizers.source.encode(SOURCE), tokenizers.target.encode(TARGET)
+    look = look_at_translation(model, tokenizers, source, target)
+    look.save(tmp_path / "a.html")
+    shown = Shown(browser, tmp_path / "a.html")
+    assert shown.weights("#columns") == as_text(look.attention["cross"][0, 0, 0])
+    shown.view("steps")
+    shown.wait("steps", 1, 1, 0)
+    shown.page.click("#next")
+    shown.wait("steps", 1, 1, 1)
+    assert shown.weights("#step-source") == as_text(look.attention["cross"][0, 0, 1])
+    assert shown.page.inner_text("#step-target-title") == "Read so far"
+    later = shown.page.locator("#step-target .token.later").count()
+    assert later == len(look.target.tokens) - 2
+    assert shown.problems == []
+    shown.page.close()
