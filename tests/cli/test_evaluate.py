@@ -110,7 +110,7 @@ def test_wrong_calls_are_one_line_and_exit_2(files: Path, language_model: Path, 
         "has 1 lines but": ("--model", model, "--source", source, "--reference", short),
         "is a translation model: evaluate it with --source": ("--model", model, "--text", source),
         "evaluate it with --text": ("--model", language_model, "--source", source, "--reference", reference),
-        "by itself": ("--model", model, "--text", source, "--source", source),
+        "cannot be combined": ("--model", model, "--text", source, "--source", source),
         "no model": ("--model", tmp_path / "none", "--source", source, "--reference", reference),
         "not both": (
             "--hypothesis", reference, "--source", source, "--reference", reference, "--against", reference,

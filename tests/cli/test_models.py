@@ -61,7 +61,7 @@ def test_a_target_is_enough_where_there_is_one_model_for_it(several: Path) -> No
             "no shipped model translates to fr; there are de → en, en → de, zh → en; train one",
         ),
         (["--from", "zh", "--to", "de"], "translates from zh to de; there are"),
-        (["--model", "words-en-de", "--to", "de"], "give --model, or --from and --to, not both"),
+        (["--model", "words-en-de", "--to", "de"], "give either --model, or --from and --to"),
         ([], "no model: give --to LANGUAGE (de, en) for a shipped model, or --model DIR"),
     ],
 )

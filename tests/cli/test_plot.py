@@ -114,6 +114,6 @@ def test_a_broken_log_is_one_line_that_names_it(tmp_path: Path, log: str | bytes
 def test_wrong_calls_are_one_line_each(tmp_path: Path) -> None:
     directory = write(tmp_path / "run", *course())
     assert "has no log.jsonl" in run("plot", tmp_path).err
-    assert "none is not there" in run("plot", tmp_path / "none").err
+    assert "none does not exist" in run("plot", tmp_path / "none").err
     assert "must end in .png or .svg" in run("plot", directory, "--output", tmp_path / "curves.gif").err
     assert "no such folder" in run("plot", directory, "--output", tmp_path / "no/curves.png").err
