@@ -40,10 +40,11 @@ def opened_file(path: str | Path, most: int | None = None) -> Iterator[BufferedR
     bounds its size in bytes.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
     with os.fdopen(handle, "rb") as stream:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is not an ordinary file", str(path))
         if most is not None and status.st_size > most:
             size = f"it has {status.st_size:,} bytes, more than the {most:,} that it may have"
             raise OSError(errno.EFBIG, size, str(path))

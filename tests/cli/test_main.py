@@ -178,3 +178,17 @@ def test_the_version_is_told(headwise: Command) -> None:
     import headwise as package
 
     assert headwise("--version") == (0, f"headwise {package.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("train", "{}"), ("info", "{}"), ("translate", "--model", "{}", "x"), ("translate", "--input", "{}", "--to", "de"),
+     ("check", "--source", "{}", "--target", "{}"), ("plot", "{}"), ("average", "{}", "out")],
+)  # fmt: skip
+def test_a_file_name_that_is_longer_than_the_system_allows_is_one_line(
+    headwise: Command, arguments: tuple[str, ...]
+) -> None:
+    code, _, err = headwise(*(word.format("x" * 300) for word in arguments))
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "Traceback" not in err

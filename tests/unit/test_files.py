@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import UsageError, WorkFailed
-from headwise.files import check_place, sync, whole_file, write_whole
+from headwise.files import check_name, check_place, locked_file, read_bounded, sync, whole_file, write_whole
 
 
 def test_a_file_is_there_when_it_is_complete_and_not_before(tmp_path: Path) -> None:
@@ -59,3 +59,29 @@ def test_syncing_takes_files_and_folders(tmp_path: Path) -> None:
     write_whole(tmp_path / "x", b"")
     sync(tmp_path / "x")
     sync(tmp_path)
+
+
+def test_only_ordinary_files_of_bounded_size_are_read(tmp_path: Path) -> None:
+    write_whole(tmp_path / "x", b"12345")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_bounded(tmp_path / "x", 5) == b"12345"
+    for place, most in ((tmp_path / "x", 4), (tmp_path / "pipe", 9), (Path("/dev/zero"), 9), (tmp_path, 9)):
+        with pytest.raises(OSError, match=r"ordinary file|more than"):
+            read_bounded(place, most)
+
+
+def test_a_name_that_the_system_cannot_hold_is_a_usage_error(tmp_path: Path) -> None:
+    for name in ("x" * 300, "x/" * 3000, "a\0b"):
+        with pytest.raises(UsageError, match="the file name"):
+            check_name(name)
+        with pytest.raises(UsageError, match="the file name"):
+            check_place(Path(name))
+    check_name(tmp_path / "none")
+
+
+def test_a_lock_is_held_by_one_and_a_pipe_is_none(tmp_path: Path) -> None:
+    with locked_file(tmp_path / "lock"), pytest.raises(BlockingIOError), locked_file(tmp_path / "lock", wait=False):
+        pass
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not an ordinary file"), locked_file(tmp_path / "pipe"):
+        pass

@@ -14,7 +14,7 @@ from headwise.config.recipe import (
     shipped_recipes,
 )
 from headwise.config.schema import Recipe
-from headwise.errors import RecipeError
+from headwise.errors import RecipeError, UsageError
 
 
 def test_an_empty_recipe_is_all_defaults() -> None:
@@ -115,3 +115,41 @@ def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
     assert recipe.data.source or recipe.data.text
     assert recipe.training.steps or recipe.training.epochs or recipe.training.minutes
     assert print_recipe(recipe)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "training.threads=1000000", "tokenizer.size=1000000000000", f"training.seed={2**64}",
+        "training.accumulate=10000000", "training.learning_rate=inf",
+        "decoding.beam=1000000", f"training.seed={'9' * 9000}", f"{'a.' * 20000}b=1",
+        "training.steps=5\ntraining.seed=3", f"data.languages={'x' * 300}", f"training.best={'[' * 100000}",
+    ],
+    ids=lambda override: override[:30],
+)  # fmt: skip
+def test_a_value_that_no_machine_can_mean_is_one_short_line(override: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        build_recipe({"training": {"steps": 1}}, [override])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 100_000,
+        ".".join(["a"] * 20_000) + " = 1",
+        "a = " + "{a=" * 500 + "1" + "}" * 500,
+        "#" * 2_000_000,
+    ],
+)
+def test_a_recipe_that_is_too_deep_or_too_large_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.toml").write_text(text)
+    with pytest.raises(RecipeError, match=r"deep\.toml: (not valid TOML|cannot be read)") as caught:
+        load_recipe(tmp_path / "deep.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_longer_than_the_system_allows_is_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="longer than the system allows"):
+        load_recipe("r" * 300 + ".toml")

@@ -83,3 +83,28 @@ def test_a_resumed_log_is_cut_to_what_was_saved_and_a_lost_one_begins_anew(tmp_p
     again.begin(trainer())
     again.on_record(trainer(), {"event": "train", "step": 2})
     assert (tmp_path / "log.jsonl").read_text() == '{"event": "train", "step": 2}\n'
+
+
+def test_a_validation_loss_that_is_nan_or_infinite_ends_the_run_with_a_remedy() -> None:
+    from contextlib import nullcontext
+    from types import SimpleNamespace
+
+    import torch
+
+    from headwise.errors import WorkFailed
+    from headwise.training.hooks import Validate
+
+    for value in (float("nan"), float("inf")):
+        sums = SimpleNamespace(log_loss=torch.tensor(value), count=3)
+        hook = Validate(
+            lambda: [SimpleNamespace(to=lambda device: None)],  # type: ignore[list-item, return-value]
+            lambda: pytest.fail("nothing is decoded"),
+            "loss",
+            lambda *arguments, found=sums: found,  # type: ignore[misc]
+        )
+        trainer: Any = SimpleNamespace(
+            full=SimpleNamespace(evaluated=lambda: nullcontext(None)), settings=SimpleNamespace(threads=1),
+            updater=SimpleNamespace(device="cpu"), step=7,
+        )  # fmt: skip
+        with pytest.raises(WorkFailed, match=r"at update 7 is NaN or infinite: .* lower training\.learning_rate"):
+            hook.measure(trainer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ from headwise.decoding.ctranslate2_engine import CTranslate2Engine
 from headwise.decoding.torch_engine import TorchEngine
 from headwise.errors import ModelError, UsageError
 from headwise.interop.ctranslate2.export import _to_int8, cannot_export, export, is_current
+from headwise.interop.ctranslate2.kept import _key, kept_export
 from headwise.models.lm import LanguageModel
 from headwise.text.tokenizer import EOS, Tokenizer, TokenizerPair
 from headwise.workflows.translate import open_translator
@@ -213,3 +215,34 @@ def test_what_ctranslate2_does_not_have_is_said_before_anything_is_written(tmp_p
         with pytest.raises(UsageError, match=re.escape(f"cannot be exported: {reason}; use the torch engine")):
             export(other, tokenizers, tmp_path / "exported")
     assert not (tmp_path / "exported").exists()
+
+
+def test_an_export_of_another_architecture_is_stale_whatever_its_weights(tmp_path: Path) -> None:
+    tokenizers = word_tokenizers()
+    bundle, _ = saved(tmp_path / "model", tokenizers)
+    export(bundle, tokenizers, tmp_path / "exported", "int8")
+    assert is_current(bundle, tmp_path / "exported", "int8")
+    for change in ({"num_heads": 2}, {"norm": "post"}, {"activation": "gelu"}):
+        other = replace(bundle, architecture={**bundle.architecture, **change})
+        assert not is_current(other, tmp_path / "exported", "int8")
+        assert _key(other) != _key(bundle)
+    assert not is_current(replace(bundle, family="lm"), tmp_path / "exported", "int8")
+
+
+def test_an_architecture_that_the_weights_are_not_of_is_never_exported(tmp_path: Path) -> None:
+    tokenizers = word_tokenizers()
+    bundle, _ = saved(tmp_path / "model", tokenizers)
+    other = replace(bundle, architecture={**bundle.architecture, "ff_dim": 64})
+    with pytest.raises(ModelError, match="does not fit its architecture"):
+        export(other, tokenizers, tmp_path / "exported", "int8")
+
+
+def test_pipes_in_place_of_the_exports_files_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tokenizers = word_tokenizers()
+    bundle, _ = saved(tmp_path / "model", tokenizers)
+    (tmp_path / "model/ctranslate2/int8").mkdir(parents=True)
+    os.mkfifo(tmp_path / "model/ctranslate2/int8/export.json")
+    assert not is_current(bundle, tmp_path / "model/ctranslate2/int8", "int8")
+    os.mkfifo(tmp_path / "model/ctranslate2/.int8.lock")
+    assert kept_export(bundle, tokenizers).is_relative_to(tmp_path / "cache")
