@@ -59,3 +59,46 @@ def real_models() -> Path:
     if not folder.is_dir():
         pytest.skip("no published models: set HEADWISE_MODELS to their folder")
     return folder
+
+
+def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
+    """A random MarianMT with its SentencePiece files; returns the model of `transformers`."""
+    import io
+    import json
+
+    import sentencepiece
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(seed)
+    folder.mkdir(exist_ok=True)
+    vocabulary = {"</s>": 0, "<unk>": 1}
+    for side, size in (("source", 60), ("target", 70)):
+        model = io.BytesIO()
+        lines = iter(TEXT.split("\n") if side == "source" else TEXT.upper().split("\n"))
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines, model_writer=model, vocab_size=size, hard_vocab_limit=False, minloglevel=9
+        )
+        (folder / f"{side}.spm").write_bytes(model.getvalue())
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        for number in range(processor.get_piece_size()):
+            if not processor.is_control(number) and not processor.is_unknown(number):
+                vocabulary.setdefault(processor.id_to_piece(number), len(vocabulary))
+    vocabulary[">>fra<<"] = len(vocabulary)
+    vocabulary["<pad>"] = pad = len(vocabulary)
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "fr"}')
+    sizes = {
+        "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 64,
+        "scale_embedding": True, "activation_function": "swish", **changes,
+    }  # fmt: skip
+    config = MarianConfig(
+        vocab_size=len(vocabulary), pad_token_id=pad, decoder_start_token_id=pad, eos_token_id=0, bos_token_id=0,
+        forced_eos_token_id=0, **sizes,
+    )  # fmt: skip
+    published = randomised(MarianMTModel(config))
+    with torch.no_grad():
+        published.model.shared.weight[pad] = 0.0
+        published.final_logits_bias.normal_()
+    published.save_pretrained(folder)
+    return MarianMTModel.from_pretrained(folder).eval()  # with its positions as they are: they are not in the file

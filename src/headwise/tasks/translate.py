@@ -65,7 +65,8 @@ class Translate(Task):
         return [*choices, *optimisation(recipe, width, batch_tokens, f"{facts.lines:,} {facts.unit}")]
 
     def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
-        if not tokenizers.shared and getattr(recipe.model.settings, "tie", "none") == "all":
+        one = tokenizers.shared or tokenizers.source.vocabulary == tokenizers.target.vocabulary
+        if not one and getattr(recipe.model.settings, "tie", "none") == "all":
             raise RecipeError(
                 "model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'"
             )

@@ -123,8 +123,10 @@ def is_ours(named: Mapping[int, str]) -> bool:
 # ---- in and out
 
 
-def adopt(parts: Parts, numbering: Numbering, file: str | Path = "tokenizer.json") -> tuple[Tokenizer, Origin]:
-    """The tokenizer with our numbering, and what is needed to undo it."""
+def adopt(
+    parts: Parts, numbering: Numbering, file: str | Path = "tokenizer.json", *, documents: bool = True
+) -> tuple[Tokenizer, Origin]:
+    """The tokenizer with our numbering, and what is needed to undo it. `documents`: its texts have line breaks."""
     named = vocabulary(parts, file)
     if max(named, default=0) >= numbering.rows:
         raise ModelError(f"{file} has a token {max(named)}, but the model has vectors for {numbering.rows} tokens only")
@@ -143,7 +145,9 @@ def adopt(parts: Parts, numbering: Numbering, file: str | Path = "tokenizer.json
     renamed = {published: name for name, published in origin.names.items()}
     new = {**parts, "model": _with_vocabulary(parts["model"], ours, renamed), "truncation": None, "padding": None}
     new["added_tokens"] = _plain_added(origin.added_tokens, new_ids, ours)
-    if not is_ours(named):
+    if not documents:
+        new["post_processor"] = None
+    elif not is_ours(named):
         new["post_processor"] = _DOCUMENTS
     return _load(new, file), origin
 

@@ -83,6 +83,8 @@ class Layout:
     keys: Callable[[Architecture], Iterable[Key]]
     tokenizers: Callable[[Path, Config], Tokenized]
     sizes: Callable[[Numbering], dict[str, int]]
+    special_config: Callable[[Numbering], dict[str, Any]] | None = None  # ids of special tokens; None: by their roles
+    ends_texts: bool = False  # an end of sentence stands after every text
     ignored: str = r"(?!)"  # published names that hold no weights of their own
     prefix: str = ""  # that some files leave out
     width: Callable[[int], list[int]] | None = None  # the published place of each coordinate of our model's width

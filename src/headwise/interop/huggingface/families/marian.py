@@ -1,0 +1,191 @@
+"""MarianMT, as OPUS-MT publishes its translators (Tiedemann & Thottingal 2020), and our `transformer`.
+
+Marian's sinusoids stand in halves [sin | cos], the paper's in pairs. The coordinates of a model have no order of their
+own: with the widths of all weights in another order, it computes the same with the paper's sinusoids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headwise.bundle.directory import read_json
+from headwise.errors import ModelError, UsageError
+from headwise.interop.huggingface.layout import Architecture, Key, Layout, Tokenized
+from headwise.interop.huggingface.published import Config
+from headwise.text.published import Numbering, adopt, is_ours, vocabulary
+from headwise.text.sentencepiece_file import read_pieces, unigram_parts
+from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
+from headwise.text.tokenizer_file import read_tokenizer
+
+# Our names of activations by theirs; the first of each is the one that is written.
+_ACTIVATIONS = {
+    "swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+}  # fmt: skip
+_SAME = ("vocab_size", "encoder_attention_heads", "encoder_ffn_dim")
+_ALSO = ("decoder_vocab_size", "decoder_attention_heads", "decoder_ffn_dim")
+
+
+def _attention(ours: str, theirs: str) -> list[Key]:
+    parts = [f"{theirs}.{name}_proj" for name in "qkv"]
+    return [
+        Key(f"{ours}.query_key_value.weight", tuple(f"{part}.weight" for part in parts), width=(1,)),
+        Key(f"{ours}.query_key_value.bias", tuple(f"{part}.bias" for part in parts)),
+        Key(f"{ours}.output.weight", (f"{theirs}.out_proj.weight",), width=(0,)),
+        Key(f"{ours}.output.bias", (f"{theirs}.out_proj.bias",), width=(0,)),
+    ]
+
+
+def _norm(ours: str, theirs: str) -> list[Key]:
+    return [Key(f"{ours}.norm.{kind}", (f"{theirs}.{kind}",), width=(0,)) for kind in ("weight", "bias")]
+
+
+def _layer(stack: str) -> list[Key]:
+    ours, theirs = f"{stack}.layers.{{}}", f"model.{stack}.layers.{{}}"
+    keys = _attention(f"{ours}.self_attention", f"{theirs}.self_attn")
+    keys += _norm(f"{ours}.self_residual", f"{theirs}.self_attn_layer_norm")
+    if stack == "decoder":
+        keys += _attention(f"{ours}.cross_attention", f"{theirs}.encoder_attn")
+        keys += _norm(f"{ours}.cross_residual", f"{theirs}.encoder_attn_layer_norm")
+    return [
+        *keys,
+        Key(f"{ours}.feed_forward.inner.weight", (f"{theirs}.fc1.weight",), width=(1,)),
+        Key(f"{ours}.feed_forward.inner.bias", (f"{theirs}.fc1.bias",)),
+        Key(f"{ours}.feed_forward.outer.weight", (f"{theirs}.fc2.weight",), width=(0,)),
+        Key(f"{ours}.feed_forward.outer.bias", (f"{theirs}.fc2.bias",), width=(0,)),
+        *_norm(f"{ours}.feed_residual", f"{theirs}.final_layer_norm"),
+    ]
+
+
+_LAYERS = {stack: _layer(stack) for stack in ("encoder", "decoder")}
+
+
+def keys(architecture: Architecture) -> Iterator[Key]:
+    yield Key("source_embedding.weight", ("model.shared.weight",), vocabulary=True, width=(1,))
+    if architecture["output_bias"]:
+        yield Key("source_embedding.bias", ("final_logits_bias",), vocabulary=True, flattened=True)
+    for stack, layer in _LAYERS.items():
+        for number in range(architecture[f"{stack}_layers"]):
+            yield from (key.at(number) for key in layer)
+
+
+def in_halves(model_dim: int) -> list[int]:
+    """Where each of our coordinates is there: ours alternate sine and cosine."""
+    return [number // 2 + (model_dim // 2 if number % 2 else 0) for number in range(model_dim)]
+
+
+def read_config(config: Config) -> Architecture:
+    config.must("scale_embedding", True)  # of these the published default differs, but OPUS-MT always has them
+    if not config.values.get("scale_embedding", False):
+        raise ModelError(f"{config.file}: scale_embedding = False is not supported, only True")
+    for key, wanted in (
+        ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
+        ("share_encoder_decoder_embeddings", True), ("tie_word_embeddings", True), ("static_position_embeddings", True),
+    ):  # fmt: skip
+        config.must(key, wanted)
+    for one, other in zip(_SAME, _ALSO, strict=True):
+        config.must(other, config.number(one))
+    if config.number("d_model") % 2:
+        raise ModelError(f"{config.file}: d_model must be even")
+    return {
+        "model_dim": config.number("d_model"),
+        "num_heads": config.number("encoder_attention_heads"),
+        "encoder_layers": config.number("encoder_layers"),
+        "decoder_layers": config.number("decoder_layers"),
+        "ff_dim": config.number("encoder_ffn_dim"),
+        "max_length": config.number("max_position_embeddings", 1024),
+        "activation": config.choice("activation_function", _ACTIVATIONS, "gelu"),
+        "dropout": config.fraction("dropout", 0.1),
+        "attention_dropout": config.fraction("attention_dropout", 0.0),
+        "activation_dropout": config.fraction("activation_dropout", 0.0),
+        "norm": "post",
+        "positions": "sinusoidal",
+        "tie": "all",
+        "output_bias": config.values.get("output_bias", True) is not False,
+    }
+
+
+def write_config(architecture: Architecture) -> dict[str, Any]:
+    for key, wanted, why in (
+        ("norm", "post", "MarianMT has its layer norms after each sub-layer (norm = 'post')"),
+        ("positions", "sinusoidal", "MarianMT has sinusoidal positions"),
+        ("tie", "all", "MarianMT has one matrix for both embeddings and the output (tie = 'all')"),
+        ("final_norm", None, "MarianMT has no layer norm after its stacks (final_norm)"),
+    ):
+        if architecture[key] != wanted:
+            raise UsageError(why)
+    written = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
+    rates = {name: architecture[name] for name in ("dropout", "attention_dropout", "activation_dropout")}
+    sides = {
+        f"{side}_{name}": architecture[ours]
+        for side in ("encoder", "decoder")
+        for name, ours in (("attention_heads", "num_heads"), ("ffn_dim", "ff_dim"), ("layers", f"{side}_layers"))
+    }
+    rows = architecture["source_vocab"] - architecture["absent"]
+    return {
+        "d_model": architecture["model_dim"], **sides, "vocab_size": rows, "decoder_vocab_size": rows,
+        "max_position_embeddings": architecture["max_length"], "scale_embedding": True, "is_encoder_decoder": True,
+        "share_encoder_decoder_embeddings": True, "tie_word_embeddings": True,
+        "activation_function": written[architecture["activation"]], "output_bias": architecture["output_bias"],
+        **{name: rates["dropout"] if rate is None else rate for name, rate in rates.items()},
+    }  # fmt: skip
+
+
+def tokenizers(folder: Path, config: Config) -> Tokenized:
+    """source.spm and target.spm with the ids of vocab.json; or the files of the tokenizers library that we write."""
+    rows = config.number("vocab_size")
+    if (folder / "tokenizer.json").is_file():
+        files = [folder / "tokenizer.json", folder / "target.tokenizer.json"]
+        sides = [read_tokenizer(file).parts for file in files if file.is_file()]
+    else:
+        ids = read_json(folder / "vocab.json")
+        files = [folder / "source.spm", folder / "target.spm"]
+        pieces = [read_pieces(file) for file in files]
+        sides = [unigram_parts(side, ids) for side in (pieces[:1] if pieces[0] == pieces[1] else pieces)]
+    named = vocabulary(sides[0], files[0])
+    numbering = Numbering.of(rows, _special(config, named, rows))
+    adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]
+    pair = TokenizerPair(adopted[0][0], adopted[-1][0])
+    return Tokenized(pair, numbering, tuple(origin for _, origin in adopted))
+
+
+def _special(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
+    """The decoder starts with padding there, which is our begin of sentence; our padding has no vector then."""
+    if is_ours(named):
+        return {number: number for number in range(EOS + 1)}
+    start = config.token("decoder_start_token_id", rows)
+    unknown = next((number for number, name in named.items() if name == "<unk>"), None)
+    found = {UNK: unknown, BOS: start, EOS: config.token("eos_token_id", rows)}
+    lacking = [
+        name for name, number in zip(("<unk>", "decoder_start", "eos"), found.values(), strict=True) if number is None
+    ]
+    if lacking:
+        raise ModelError(f"{config.file}: the {lacking[0]} token is not one of the vocabulary")
+    return {ours: number for ours, number in found.items() if number is not None}
+
+
+def special_config(numbering: Numbering) -> dict[str, Any]:
+    ids = numbering.special
+    padding = ids.get(PAD, ids[BOS])
+    return {
+        "pad_token_id": padding, "eos_token_id": ids[EOS], "decoder_start_token_id": ids[BOS], "bos_token_id": ids[BOS],
+        "forced_eos_token_id": ids[EOS], "bad_words_ids": [[number] for ours, number in ids.items() if ours != EOS],
+    }  # fmt: skip
+
+
+LAYOUT = Layout(
+    family="transformer",
+    class_name="MarianMTModel",
+    task="translate",
+    read_config=read_config,
+    write_config=write_config,
+    keys=keys,
+    tokenizers=tokenizers,
+    sizes=lambda numbering: {"source_vocab": numbering.vocab, "target_vocab": numbering.vocab},
+    special_config=special_config,
+    ends_texts=True,
+    ignored=r"lm_head\.weight|final_logits_bias|model\.(en|de)coder\.embed_(tokens|positions)\.weight",
+    width=in_halves,
+)

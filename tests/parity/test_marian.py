@@ -1,0 +1,167 @@
+"""A published MarianMT computes here what it computes in `transformers`, and travels there and back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fixtures_models import word_tokenizers
+from fixtures_published import TEXT, publish_marian
+from safetensors.torch import load_file
+
+import headwise
+from headwise.bundle.weights import open_model, save_model
+from headwise.interop.huggingface.families.marian import tokenizers
+from headwise.interop.huggingface.published import Config
+from headwise.models.transformer import Transformer
+from headwise.workflows.export import export_model
+from headwise.workflows.import_model import import_model
+
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install -e '.[dev]'")
+
+CONFIGURATIONS: list[dict[str, Any]] = [
+    {},
+    {"encoder_layers": 1, "decoder_layers": 3},
+    {"activation_function": "relu", "d_model": 48},
+    {"activation_function": "gelu"},
+    {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20},
+    {"d_model": 64, "encoder_attention_heads": 8, "decoder_attention_heads": 8},
+]
+
+
+def sentences(count: int) -> list[str]:
+    choose, words = random.Random(1), TEXT.split()
+    return [" ".join(choose.choices(words, k=choose.randint(1, 9))) for _ in range(count)]
+
+
+def published_ids(bundle: Any) -> dict[int, int]:
+    """Our ids to published ones."""
+    special = {int(ours): theirs for ours, theirs in bundle.card["origin"]["tokenizers"][0]["special"].items()}
+    rows = bundle.card["origin"]["tokenizers"][0]["rows"]
+    others = [number for number in range(rows) if number not in special.values()]
+    return dict(enumerate([special[1], special[2], special[3], *others], 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [CONFIGURATIONS[0], *(pytest.param(changes, marks=pytest.mark.slow) for changes in CONFIGURATIONS[1:])],
+    ids=lambda changes: ",".join(changes) or "plain",
+)
+def test_random_models_have_the_same_logits_and_the_same_translations(tmp_path: Path, changes: dict[str, Any]) -> None:
+    from transformers import MarianTokenizer
+
+    theirs = publish_marian(tmp_path / "hub", **changes)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    bundle, ours, pair = open_model(tmp_path / "ours")
+    there = published_ids(bundle)
+    here = {theirs: ours for ours, theirs in there.items()}
+    names = MarianTokenizer.from_pretrained(tmp_path / "hub")
+    source, target = torch.randint(2, 50, (3, 9)), torch.randint(2, 50, (3, 7))
+    target[:, 0] = theirs.config.pad_token_id
+    with torch.no_grad():
+        expected = theirs(input_ids=source, decoder_input_ids=target).logits
+        found = ours(*(torch.tensor([[here[n] for n in row] for row in ids.tolist()]) for ids in (source, target)))
+    columns = [here[number] for number in range(theirs.config.vocab_size)]
+    torch.testing.assert_close(found[..., columns], expected, atol=1e-4, rtol=1e-4)
+    translator = headwise.load(tmp_path / "ours")
+    texts = sentences(50)
+    for text in texts:
+        assert [there[n] for n in pair.source.encode(text)] == names(text)["input_ids"][:-1]
+    pad = theirs.config.pad_token_id
+    for beam in (1, 4):
+        mine = translator.translate(texts, beam=beam, length_penalty=0.0, max_extra=12, no_repeat_ngram=2)
+        for text, translation in zip(texts, mine, strict=True):
+            inputs = names(text, return_tensors="pt")
+            written = theirs.generate(
+                **inputs, num_beams=beam, length_penalty=0.0, early_stopping=False, no_repeat_ngram_size=2,
+                max_new_tokens=inputs["input_ids"].size(1) - 1 + 12, forced_eos_token_id=None,
+                bad_words_ids=[[pad], [1]],
+            )  # fmt: skip
+            said = [number for number in written[0, 1:].tolist() if number not in (pad, 0)]
+            assert [there[number] for number in translation.ids] == said
+
+
+def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianTokenizer
+
+    theirs = publish_marian(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("hub", "back"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back").eval()
+    one, other = MarianTokenizer.from_pretrained(tmp_path / "hub"), AutoTokenizer.from_pretrained(tmp_path / "back")
+    for text in sentences(20):
+        inputs = other(text, return_tensors="pt")
+        assert inputs["input_ids"].tolist() == [one(text)["input_ids"]]
+        with torch.no_grad():
+            start = torch.tensor([[theirs.config.pad_token_id]])
+            torch.testing.assert_close(
+                again(input_ids=inputs["input_ids"], decoder_input_ids=start).logits,
+                theirs(input_ids=inputs["input_ids"], decoder_input_ids=start).logits,
+                atol=1e-5, rtol=1e-5,
+            )  # fmt: skip
+    import_model(tmp_path / "back", tmp_path / "again")
+    for name in ("model.safetensors", "source.tokenizer.json", "target.tokenizer.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_a_model_of_our_own_travels_there_and_back(tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    torch.manual_seed(3)
+    pair = word_tokenizers()
+    sizes = {"model_dim": 32, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 1, "ff_dim": 48}
+    ours = Transformer(source_vocab=pair.source.size, **sizes).eval()
+    save_model(tmp_path / "own", ours, pair, family="transformer", languages=("en", "de"))
+    export_model(tmp_path / "own", tmp_path / "hub", to="huggingface")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hub").eval()
+    names = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    assert names("one two")["input_ids"] == [*pair.source.encode("one two"), 3]
+    source, target = torch.randint(4, 30, (2, 8)), torch.randint(4, 30, (2, 6))
+    with torch.no_grad():
+        expected = theirs(input_ids=source, decoder_input_ids=target).logits
+        torch.testing.assert_close(ours(source, target), expected, atol=1e-5, rtol=1e-5)
+    import_model(tmp_path / "hub", tmp_path / "again")
+    bundle, back, tokens = open_model(tmp_path / "again")
+    assert tokens.target == pair.target
+    assert bundle.languages == ("en", "de")
+    before, after = ours.state_dict(), back.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_an_imported_model_gives_the_same_in_ctranslate2(tmp_path: Path) -> None:
+    publish_marian(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    texts, search = sentences(20), {"beam": 1, "max_extra": 2}
+    found = [
+        [
+            translation.ids
+            for translation in headwise.load(tmp_path / "ours", engine=engine, **options).translate(texts, **search)
+        ]
+        for engine, options in (("torch", {}), ("ctranslate2", {"precision": "float32"}))
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])
+def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, corpora: Path, language: str) -> None:
+    from transformers import MarianTokenizer
+
+    folder = real_models / "opus-mt-en-mg-tokenizer"
+    if not folder.is_dir():
+        pytest.skip("no opus-mt-en-mg-tokenizer among the published models of HEADWISE_MODELS")
+    theirs = MarianTokenizer.from_pretrained(folder)
+    ours = tokenizers(folder, Config(folder / "config.json", json.loads((folder / "config.json").read_text())))
+    there = dict(enumerate(ours.numbering.order, ours.numbering.absent))
+    with gzip.open(corpora / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as lines:
+        texts = [line.rstrip("\n") for line in lines][:1000]
+    for text in texts:
+        assert [there[n] for n in ours.pair.source.encode(text)] == theirs(text)["input_ids"][:-1]
