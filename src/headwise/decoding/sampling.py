@@ -18,6 +18,7 @@ from torch import Tensor
 
 from headwise.decoding.options import Sampling
 from headwise.decoding.topk import log_normaliser
+from headwise.errors import WorkFailed
 
 _BLOCK = 128  # probabilities that `draw` sums at a time
 _NEAR = 256  # most likely tokens that are tried first for `top_p`
@@ -58,6 +59,8 @@ class Sampler:
             logits = penalise_repetition(logits, history, self.settings.repetition_penalty)
         if self.settings.temperature < MIN_TEMPERATURE:
             return logits.argmax(dim=-1)
+        if not logits.max().isfinite():
+            raise WorkFailed("the model's probabilities are NaN: its weights are damaged, or its training diverged")
         numbers = uniform(self.keys[list(sentences)], step).to(logits.device)
         scaled = logits / self.settings.temperature
         if self.settings.top_p < 1.0 and self.settings.top_k == 0 and logits.size(1) > 4 * _NEAR:

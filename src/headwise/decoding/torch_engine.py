@@ -20,7 +20,7 @@ from headwise.decoding.scoring import score_targets
 from headwise.decoding.source_batches import Sources, batches, shares
 from headwise.decoding.threads import is_small, one_core, side_by_side
 from headwise.decoding.token_loop import greedy_search
-from headwise.errors import UsageError
+from headwise.errors import UsageError, WorkFailed
 from headwise.models.interface import Network, Stepper
 
 Search = Callable[[Stepper, Sources], list[list[Hypothesis]]]
@@ -66,6 +66,8 @@ class TorchEngine:
         found = self._run(plain, sources, options, requests, free)
         if required:
             found |= self._run(constrained, sources, options, requests, required)
+        if not all(found.values()):
+            raise WorkFailed("the model's probabilities are NaN: its weights are damaged, or its training diverged")
         return [found[place] for place in range(len(sources))]
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:

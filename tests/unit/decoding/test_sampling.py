@@ -105,3 +105,11 @@ def test_top_p_of_a_large_vocabulary_draws_as_from_all_tokens_sorted(sharpness: 
         assert tokens is not None
         expected = tokens.gather(1, draw(probabilities, uniform(keys, step))[:, None]).squeeze(1)
         assert torch.equal(Sampler(settings, keys)(logits, torch.arange(64), step, None), expected)
+
+
+def test_logits_that_are_nan_are_one_line_and_not_an_index_error() -> None:
+    from headwise.errors import WorkFailed
+
+    sampler = Sampler(Sampling(seed=1), np.array([1], dtype=np.uint64))
+    with pytest.raises(WorkFailed, match="probabilities are NaN"):
+        sampler(torch.full((1, 5), float("nan")), [0], 0, None)
