@@ -196,7 +196,7 @@ class Training(Section):
         False, description="under torchrun: each process keeps its part of weights, gradients and optimizer (FSDP2)"
     )
     max_bad_updates: Annotated[int, Field(ge=0)] = Field(
-        10, description="updates skipped for a loss or gradient that is no number before the run stops"
+        10, description="updates skipped for a loss or gradient that is NaN or infinite before the run stops"
     )
 
 

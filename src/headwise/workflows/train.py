@@ -27,7 +27,7 @@ from headwise.bundle.run_files import LOG
 from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
 from headwise.config.cores import training_cores
 from headwise.config.ranks import Ranks
-from headwise.config.recipe import absolute_paths, build_recipe, left_out, own_values, with_values, without_value
+from headwise.config.recipe import absolute_paths, build_recipe, own_values
 from headwise.config.schema import Recipe
 from headwise.data.batch import Batch
 from headwise.data.cursor import Batches, Cursor, walk
@@ -38,8 +38,6 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, DataFacts, after_timing, choose
-from headwise.text.findings import Report
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -55,12 +53,13 @@ from headwise.training.schedules import build_schedule
 from headwise.training.signals import stop_on_signal
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
-from headwise.training.timing import TRAINING_SHARE, seconds_per_update
+from headwise.training.timing import seconds_per_update
 from headwise.training.verdict import forecast, verdict
 from headwise.workflows.memory_check import check_memory
 from headwise.workflows.prepare import Prepared, prepare, prepare_once, training_files
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_settings, check_text, source_lines
+from headwise.workflows.train_plan import complete, needs_plan, planned, updates_that_fit
 
 
 @dataclass(frozen=True)
@@ -130,16 +129,6 @@ def train(
             return _Training(completed, run, world, device, tell, progress).run(hooks)
 
 
-def complete(recipe: Recipe, report: Report, tell: Tell = lambda line: None) -> Recipe:
-    """The recipe with what it leaves out chosen by its task; each choice is told with its reason."""
-    side = report.sides[0]
-    facts = DataFacts(report.counts.kept, side.characters, "pairs" if report.parallel else "lines")
-    completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
-    for choice in taken:
-        tell(f"chosen: {choice}")
-    return completed
-
-
 class _Training:
     """Builds the parts of one run and connects them."""
 
@@ -200,47 +189,29 @@ class _Training:
 
     def _plan(self, batches: Batches) -> None:
         """Turns minutes into a number of updates, once, so that the schedule is a function of the update alone."""
-        settings = self.recipe.training
-        if settings.minutes is None or settings.steps is not None or settings.epochs is not None:
+        if not needs_plan(self.recipe):
             return
-        seconds = seconds_per_update(self._measured, batches)
-        steps = self.world.broadcast(max(1, round(60 * settings.minutes * TRAINING_SHARE / seconds)))
-        planned = with_values(self.recipe, {"training.steps": steps})
-        taken: list[Choice] = []
-        if settings.schedule != "noam" or left_out(self.recipe, "training.warmup"):
-            planned, taken = choose(planned, after_timing(planned, steps, seconds))
-        self.recipe = without_value(planned, "training.minutes")
-        epochs = steps / max(1, batches.count(0))
-        self.tell(
-            f"{steps:,} updates fit in {settings.minutes:g} minutes ({seconds:.2f} s per update; {epochs:.1f} epochs)"
-        )
-        for choice in taken:
-            self.tell(f"chosen: {choice}")
+        seconds = seconds_per_update(lambda: self._make(Updater, copy.deepcopy(self.model)), batches)
+        steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
+        self.recipe = planned(self.recipe, steps, seconds, batches.count(0), self.tell)
         if self.world.leads:
             self.directory.store(self.recipe)
 
-    def _measured(self) -> Updater:
-        """An updater of a copy of the model, for timing."""
-        model, settings = copy.deepcopy(self.model), self.recipe.training
-        return Updater(
-            model, build_optimizer(settings, model.parameters()), loss=self.task.loss,
-            smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
-            autocast=choose_precision(settings, self.device), seed=settings.seed,
-            workers=training_cores(settings.threads) if self.world.size == 1 and self.device.type == "cpu" else 1,
-        )  # fmt: skip
-
     def _updater(self) -> Updater:
-        settings, alone = self.recipe.training, self.world.size == 1
         make: Callable[..., Updater] = Updater
         if self.sharded:
             make = partial(RankUpdater, shard(self.model, self.task.loss, self.device, self.world.size), self.world)
-        elif not alone:
+        elif self.world.size > 1:
             make = partial(RankUpdater, replicate(self.model, self.task.loss), self.world)
+        return self._make(make, self.model)
+
+    def _make(self, make: Callable[..., Updater], model: Network) -> Updater:
+        settings, threaded = self.recipe.training, self.world.size == 1 and self.device.type == "cpu"
         return make(
-            self.model, build_optimizer(settings, self.model.parameters()), loss=self.task.loss,
+            model, build_optimizer(settings, model.parameters()), loss=self.task.loss,
             smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
             autocast=choose_precision(settings, self.device), seed=settings.seed,
-            workers=training_cores(settings.threads) if alone and self.device.type == "cpu" else 1,
+            workers=training_cores(settings.threads) if threaded else 1,
         )  # fmt: skip
 
     def _scorer(self) -> Scorer | None:
