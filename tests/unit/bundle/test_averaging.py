@@ -47,7 +47,7 @@ def test_an_averaged_directory_is_a_model_like_any_other(three: list[Path], tmp_
     bundle, model, _ = open_model(tmp_path / "mean")
     assert bundle.card["average"] == [str(path) for path in three]
     assert all(bool((weight == 3.0).all()) for weight in named_weights(model).values())
-    with pytest.raises(UsageError, match="already there"):
+    with pytest.raises(UsageError, match="already exists"):
         average(three, tmp_path / "mean")
 
 
