@@ -46,7 +46,7 @@ def test_each_token_says_how_sure_the_model_was(opened: Opened) -> None:
     opened.page.click("#tokens-box summary")
     values = opened.page.locator("#token-list .value").all_inner_texts()
     assert [value.split("%")[0] for value in values] == [f"{100 * chance:.0f}" for chance in chances]
-    assert "sure" in values[0]
+    assert "confident" in values[0]
     opened.text("#confidence", "Confidence")
 
 

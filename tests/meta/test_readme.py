@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import os
 import re
@@ -23,7 +22,7 @@ from typer.testing import CliRunner
 
 from headwise.bundle.shipped import shipped_directories
 from headwise.bundle.weights import save_model
-from headwise.cli.main import VERBS
+from headwise.cli.main import VERBS, function_of
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh-CN.md")
@@ -74,7 +73,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def headwise(*arguments: str) -> str:
     app = Typer(pretty_exceptions_enable=False)
     for verb in VERBS:
-        app.command(verb)(getattr(importlib.import_module(f"headwise.cli.{verb}"), verb))
+        app.command(verb)(function_of(verb))
     result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, f"headwise {shlex.join(arguments)}: {result.output}"
     return result.stdout

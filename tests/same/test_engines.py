@@ -173,7 +173,7 @@ def test_more_tokens_than_the_export_has_positions_for_are_refused(with_float32:
     for sources, targets in (([too_long], [fits]), ([fits], [too_long])):
         with pytest.raises(DataError, match=f"longer than the model's limit of {engine.longest} tokens; split it"):
             engine.score(sources, targets)
-    with pytest.raises(DataError, match="too long"):
+    with pytest.raises(DataError, match="longer than the model's limit"):
         engine.search([fits, too_long], with_float32.options(beam=1))
 
 

@@ -13,6 +13,7 @@ from headwise.decoding.options import SearchOptions
 from headwise.decoding.source_batches import Sources
 from headwise.decoding.token_filters import TokenFilters
 from headwise.decoding.torch_engine import TorchEngine
+from headwise.errors import WorkFailed
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 NONE = -np.inf
@@ -164,11 +165,12 @@ def test_a_beam_as_wide_as_all_outputs_finds_the_best_of_all() -> None:
     assert found.score == pytest.approx(best.score, abs=1e-4)
 
 
-def test_a_model_that_gives_no_numbers_ends_the_search() -> None:
+def test_a_model_whose_probabilities_are_nan_is_one_clear_line() -> None:
     model = random_model(1)
     with torch.no_grad():
         model.output.weight.fill_(torch.nan)
-    assert TorchEngine(model).search([[5, 6, 7]], SearchOptions(beam=3)) == [[]]
+    with pytest.raises(WorkFailed, match="probabilities are NaN"):
+        TorchEngine(model).search([[5, 6, 7]], SearchOptions(beam=3))
 
 
 def test_sources_that_ask_for_nothing_have_the_filters_of_every_search() -> None:
