@@ -53,12 +53,11 @@ def publish_gpt2(folder: Path, seed: int = 0, **changes: Any) -> Any:
 
 @pytest.fixture
 def real_models() -> Path:
-    """The folder of real published models: HEADWISE_MODELS, or shared/models beside the checkout."""
-    beside = Path(__file__).parents[2] / "shared" / "models"
-    folder = Path(os.environ.get("HEADWISE_MODELS") or beside)
-    if not folder.is_dir():
+    """The folder of real published models, from HEADWISE_MODELS."""
+    folder = os.environ.get("HEADWISE_MODELS")
+    if not folder or not Path(folder).is_dir():
         pytest.skip("no published models: set HEADWISE_MODELS to their folder")
-    return folder
+    return Path(folder)
 
 
 def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
