@@ -10,48 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_recipe import write_small_recipe
 
-from headwise.text.phrasebook import write_corpus
-
-RECIPE = """
-[data]
-source = "train.en"
-target = "train.zh"
-languages = ["en", "zh"]
-[tokenizer]
-size = 500
-dropout = 0.1
-target_dropout = 0.1
-[model]
-preset = "tiny"
-model_dim = 16
-num_heads = 2
-ff_dim = 16
-encoder_layers = 1
-decoder_layers = 1
-dropout = 0.0
-[training]
-steps = 20
-batch_tokens = 200
-clip_norm = 0.5
-ema = 0.9
-schedule = "inverse-sqrt"
-learning_rate = 0.001
-warmup = 10
-save_every = 10
-log_every = 2
-threads = 1
-"""
+CHANGES: dict[str, dict[str, Any]] = {
+    "data": {"validation": None},
+    "tokenizer": {"dropout": 0.1, "target_dropout": 0.1},
+    "model": {"dropout": 0.0},
+    "training": {
+        "steps": 20, "clip_norm": 0.5, "ema": 0.9, "schedule": "inverse-sqrt", "learning_rate": 0.001, "save_every": 10,
+        "validation_sentences": None,
+    },
+}  # fmt: skip
 VALIDATION = ("data.validation.source=val.en", "data.validation.target=val.zh", "training.validation_sentences=3")
 LONGEST = 900  # seconds, on a busy machine: only a hang takes longer
 
 
 @pytest.fixture
 def small_recipe(tmp_path: Path) -> Path:
-    write_corpus(tmp_path, train=250, held_out=10)
-    path = tmp_path / "small_recipe.toml"
-    path.write_text(RECIPE, encoding="utf-8")
-    return path
+    return write_small_recipe(tmp_path, held_out=10, **CHANGES)
 
 
 def training(small_recipe: Path, name: str, world: int, *settings: str, **more: Any) -> dict[str, Any]:

@@ -15,47 +15,20 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from small_recipe import write_small_recipe
 
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, open_checkpoint
 from headwise.bundle.directory import open_bundle
-from headwise.text.phrasebook import write_corpus
 from headwise.training.hooks import Log, Save
 from headwise.training.loop import Trainer
 
-RECIPE = """
-[data]
-source = "train.en"
-target = "train.zh"
-languages = ["en", "zh"]
-[data.validation]
-source = "val.en"
-target = "val.zh"
-[tokenizer]
-size = 500
-[model]
-preset = "tiny"
-model_dim = 16
-num_heads = 2
-ff_dim = 16
-encoder_layers = 1
-decoder_layers = 1
-[training]
-steps = 12
-batch_tokens = 200
-warmup = 10
-validate_every = 6
-save_every = 4
-log_every = 2
-validation_sentences = 4
-threads = 1
-"""
+TRAINING = {"steps": 12, "validate_every": 6, "save_every": 4}
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    write_corpus(folder, train=250, held_out=20)
-    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    write_small_recipe(folder, training=TRAINING)
     return folder
 
 

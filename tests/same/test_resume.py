@@ -9,55 +9,25 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from small_recipe import write_small_recipe
 
 from headwise.config.recipe import load_recipe
-from headwise.text.phrasebook import write_corpus
 from headwise.training.loop import Hook, Trainer
 from headwise.workflows.train import Finished, train
 
-RECIPE = """
-[data]
-source = "train.en"
-target = "train.zh"
-languages = ["en", "zh"]
-[data.validation]
-source = "val.en"
-target = "val.zh"
-[tokenizer]
-size = 500
-dropout = 0.1
-target_dropout = 0.1
-[model]
-preset = "tiny"
-model_dim = 16
-num_heads = 2
-ff_dim = 16
-encoder_layers = 1
-decoder_layers = 1
-dropout = 0.2
-[training]
-steps = 40
-batch_tokens = 200
-accumulate = 2
-ema = 0.9
-average = 2
-warmup = 10
-validate_every = 8
-save_every = 3
-log_every = 2
-validation_sentences = 4
-threads = 1
-"""
+CHANGES: dict[str, dict[str, Any]] = {
+    "tokenizer": {"dropout": 0.1, "target_dropout": 0.1},
+    "model": {"dropout": 0.2},
+    "training": {"steps": 40, "accumulate": 2, "ema": 0.9, "average": 2, "validate_every": 8, "save_every": 3},
+}
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    write_corpus(tmp_path, train=250, held_out=20)
-    path = tmp_path / "recipe.toml"
-    path.write_text(RECIPE, encoding="utf-8")
-    return path
+    return write_small_recipe(tmp_path, **CHANGES)
 
 
 def run(recipe: Path, output: Path, *overrides: str, hooks: tuple[Hook, ...] = ()) -> Finished:
@@ -103,7 +73,7 @@ def test_a_run_killed_many_times_also_inside_saves_ends_bit_identical(recipe: Pa
 
 @pytest.mark.slow
 def test_a_run_killed_a_hundred_times_ends_bit_identical(recipe: Path, tmp_path: Path) -> None:
-    recipe.write_text(RECIPE.replace("steps = 40", "steps = 400"), encoding="utf-8")
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("steps = 40", "steps = 400"), encoding="utf-8")
     run(recipe, tmp_path / "alone")
     survived, inside = killed(recipe, tmp_path / "killed", 100)
     assert survived >= 50

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_recipe import small_values
 
 from headwise.bundle.averaging import average_weights
 from headwise.bundle.directory import open_bundle
@@ -19,8 +20,6 @@ from headwise.text.phrasebook import write_corpus
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.loop import Hook
 from headwise.workflows.train import Finished, train
-
-SMALL = {"model_dim": 16, "num_heads": 2, "ff_dim": 16, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +32,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     corpus: Path, output: Path, model: dict[str, Any] | None = None, hooks: Sequence[Hook] = (), **training: Any
 ) -> Finished:
-    settings = {
-        "batch_tokens": 300, "warmup": 10, "validate_every": 5, "save_every": 5, "log_every": 5, "threads": 1,
-        "validation_sentences": 4, **training,
-    }  # fmt: skip
-    recipe = build_recipe(
-        {
-            "data": {
-                "source": "train.en", "target": "train.zh", "languages": ["en", "zh"],
-                "validation": {"source": "val.en", "target": "val.zh"},
-            },
-            "tokenizer": {"size": 500},
-            "model": SMALL if model is None else model,
-            "training": settings,
-        }
-    )  # fmt: skip
+    settings = {"batch_tokens": 300, "validate_every": 5, "save_every": 5, "log_every": 5, **training}
+    values = small_values(model={"dropout": 0.0}, training=settings)
+    recipe = build_recipe(values if model is None else {**values, "model": model})
     return train(recipe, corpus, output, hooks=hooks)
 
 
