@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headwise.decoding.generation import Generation
     from headwise.decoding.translator import Translation
     from headwise.losses import label_smoothed_cross_entropy
+    from headwise.models.bert import Bert
     from headwise.models.lm import LanguageModel
     from headwise.models.recurrent import RecurrentSeq2Seq
     from headwise.models.transformer import Transformer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Bert",
     "Generation",
     "Generator",
     "HeadwiseError",
@@ -42,6 +44,7 @@ _LAZY = {
     "nn": ("headwise.nn", ""),
     "Transformer": ("headwise.models.transformer", "Transformer"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
+    "Bert": ("headwise.models.bert", "Bert"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
     "load": ("headwise.workflows.load", "load"),
     "Translator": ("headwise.tasks.translate", "Translator"),

@@ -9,8 +9,8 @@ import pytest
 import headwise
 
 PUBLIC = {
-    "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "Transformer", "Translation",
-    "Translator", "label_smoothed_cross_entropy", "load", "nn",
+    "Bert", "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "Transformer",
+    "Translation", "Translator", "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
     "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from headwise.errors import ShapeError
 from headwise.nn import LearnedPositions, NoPositions, SinusoidalPositions, padding_mask
+from headwise.text.vocabulary import EOS
 
 
 def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
@@ -48,3 +49,9 @@ def allowed_by_lengths(lengths: Tensor | None, max_length: int) -> Tensor | None
     if on_cpu and lengths.numel() and int(lengths.min()) == max_length:
         return None
     return padding_mask(lengths, max_length)[:, None, None, :]
+
+
+def segments_of(ids: Tensor, most: int) -> Tensor:
+    """Computes which text of its input each token belongs to, from 0: (B, S) -> (B, S). An end of sentence ends one."""
+    ends = (ids == EOS).long()
+    return (ends.cumsum(dim=1) - ends).clamp(max=most - 1)
