@@ -109,7 +109,7 @@ def prepare_store(scratch: Path) -> tuple[Store, int]:
         data = {"source": str(folder / "train.en"), "target": str(folder / "train.zh"), "languages": ["en", "zh"]}
     recipe = Recipe.model_validate({"data": data, "tokenizer": {"size": VOCABULARY}})
     prepared = prepare(recipe, folder, scratch / "cache")
-    return prepared.training, prepared.tokenizers.target.size
+    return prepared.training, prepared.assets.tokenizers.target.size
 
 
 def play(arguments: argparse.Namespace, preset: str, store: Store, vocabulary: int) -> dict[str, list[Figures]]:

@@ -31,8 +31,9 @@ from headwise.config.recipe import load_recipe
 from headwise.config.schema import Recipe
 from headwise.data.pairs import PairBatches
 from headwise.evaluation.metrics import bleu
+from headwise.tasks.interface import Prepared
 from headwise.text.corpus import read_lines
-from headwise.workflows.prepare import Prepared, prepare
+from headwise.workflows.prepare import prepare
 
 HERE = Path(__file__).parent
 RECIPE = "multi30k-en-de"
@@ -79,14 +80,14 @@ class Work:
 
     @property
     def vocabulary(self) -> int:
-        return self.prepared.tokenizers.target.size
+        return self.prepared.assets.tokenizers.target.size
 
     @property
     def sizes(self) -> dict[str, Any]:
         return {**self.recipe.model.settings.model_dump(mode="json"), "norm": "pre", "dropout": 0.2}
 
     def score(self, outputs: list[list[int]]) -> float:
-        texts = self.prepared.tokenizers.target.decode_batch(outputs)
+        texts = self.prepared.assets.tokenizers.target.decode_batch(outputs)
         return bleu([text.strip() for text in texts], self.references, language="de").value
 
     def _write(self, validation: list[str]) -> None:
@@ -98,7 +99,7 @@ class Work:
         for side in ("source", "target"):
             arrays[side] = store.slice(side, 0, store.manifest.tokens[side])
             arrays[f"{side}_offsets"] = np.concatenate(([0], np.cumsum(store.lengths(side), dtype=np.int64)))
-        ids = self.prepared.tokenizers.source.encode_batch(validation)
+        ids = self.prepared.assets.tokenizers.source.encode_batch(validation)
         arrays["validation"] = np.concatenate([np.array(sentence, dtype=np.int64) for sentence in ids])
         arrays["validation_offsets"] = np.cumsum([0, *map(len, ids)])
         np.savez(self.ids, **arrays)

@@ -117,7 +117,7 @@ def prepare_work(folder: Path, scratch: Path, preset: str, batches: int) -> Work
         arrays[side] = store.slice(side, 0, store.manifest.tokens[side])
         arrays[f"{side}_offsets"] = np.concatenate(([0], np.cumsum(store.lengths(side), dtype=np.int64)))
     np.savez(scratch / "ids.npz", **arrays)
-    size = prepared.tokenizers.target.size
+    size = prepared.assets.tokenizers.target.size
     sizes = FAMILY.resolve(preset, {}).model_dump(mode="json")
     return Work(store, scratch / "ids.npz", cursors, size, sizes)
 

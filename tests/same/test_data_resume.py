@@ -51,7 +51,7 @@ def source_of(kind: str, folder: Path) -> Batches:
     if kind == "streams":
         return StreamBatches(prepared.training, 500, 20)
     longest = 20 if kind == "blocks" else None
-    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.tokenizers, longest)
+    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.assets, longest)
 
 
 def content(batch: Batch) -> list[Any]:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 import headwise as hw
 from headwise import tasks
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle, open_bundle
 from headwise.bundle.weights import load_model
 from headwise.config import families
@@ -47,7 +48,8 @@ from headwise.serving.limits import Limits
 from headwise.serving.routes import MakeQueue, register_routes
 from headwise.serving.served_models import ServedModel
 from headwise.tasks import register_task
-from headwise.tasks.interface import Facts, Task
+from headwise.tasks.interface import Facts
+from headwise.tasks.text_data import TextTask
 from headwise.text.lines import read_lines
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.hooks import Scorer
@@ -174,26 +176,26 @@ class Echoer:
         return [self.pair.target.decode(hypotheses[0].tokens) for hypotheses in found]
 
 
-class Echo(Task):
+class Echo(TextTask):
     """Says what it reads."""
 
-    name, columns, scores = "echo", ("text",), ("right",)
+    name, reads, scores = "echo", (("text",),), ("right",)
 
-    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
-        return {"vocab": tokenizers.source.size}
+    def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
+        return {"vocab": assets.tokenizers.source.size}
 
     def batches(
-        self, store: Store, recipe: Recipe, tokenizers: TokenizerPair, max_length: int | None, **options: Any
+        self, store: Store, recipe: Recipe, assets: Assets, max_length: int | None, **options: Any
     ) -> PairBatches:
         """A text is its own target."""
         settings = recipe.training
         return PairBatches(store, settings.batch_tokens, settings.seed, sides=("text", "text"), **options)
 
-    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer:
+    def scorer(self, network: Network, assets: Assets, recipe: Recipe) -> Scorer:
         texts = [line for file in recipe.data.validation.text for line in read_lines(file)]
 
         def measure() -> tuple[dict[str, float], list[tuple[str, str, str]]]:
-            outputs = Echoer(Bundle(Path(), "toy", {}), tokenizers, network).echo(texts)
+            outputs = Echoer(Bundle(Path(), "toy", {}), assets.tokenizers, network).echo(texts)
             right = sum(map(str.__eq__, texts, outputs)) / len(texts)
             return {"right": right}, list(zip(texts, texts, outputs, strict=True))[:1]
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from headwise.bundle.assets import LABELS, PREPROCESSING
 from headwise.bundle.checkpoint import MODEL, load_tensors
-from headwise.bundle.directory import CONFIG, WEIGHTS, Bundle, open_bundle
+from headwise.bundle.directory import CONFIG, TOKENIZERS, WEIGHTS, Bundle, open_bundle
 from headwise.bundle.weights import check_weights
 from headwise.errors import ModelError, UsageError
 
@@ -30,8 +31,10 @@ def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
         bundle = open_bundle(model_directory(path))
         if last is not None and (bundle.architecture, bundle.family) != (last.architecture, last.family):
             raise ModelError(f"{path} has another architecture than {last.path}; only like models can be averaged")
-        if last is not None and _tokenizers(bundle) != _tokenizers(last):
-            raise ModelError(f"{path} has another tokenizer than {last.path}; only models of one run can be averaged")
+        if last is not None and _assets(bundle) != _assets(last):
+            raise ModelError(
+                f"{path} has another tokenizer (or labels) than {last.path}; only models of one run can be averaged"
+            )
         last = bundle
         check_weights(bundle)
         tensors = load_tensors(bundle.path / WEIGHTS)
@@ -44,5 +47,7 @@ def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
     return last, {name: (total / len(paths)).to(torch.float32) for name, total in sums.items()}
 
 
-def _tokenizers(bundle: Bundle) -> dict[str, str]:
-    return {name: digest for name, digest in bundle.files.items() if name.endswith("tokenizer.json")}
+def _assets(bundle: Bundle) -> dict[str, str]:
+    """The hashes of what stands beside the weights."""
+    names = (*TOKENIZERS, LABELS, PREPROCESSING)
+    return {name: digest for name, digest in bundle.files.items() if name in names}

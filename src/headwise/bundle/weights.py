@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from headwise.bundle.assets import Saved
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.bundle.stored_weights import Shapes, check_sizes, stored_shapes
@@ -29,7 +30,7 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 def save_model(
     directory: Path,
     model: Network,
-    tokenizers: TokenizerPair,
+    assets: Saved,
     *,
     family: str,
     task: str = "",
@@ -45,13 +46,13 @@ def save_model(
         directory, family, architecture, languages, decoding or {}, card or {}, precision=precision, task=task
     )
     chosen = _in_precision(named_weights(model) if weights is None else weights, precision)
-    write_directory(directory, lambda new: fill_directory(new, bundle, chosen, tokenizers))
+    write_directory(directory, lambda new: fill_directory(new, bundle, chosen, assets))
 
 
-def fill_directory(new: Path, bundle: Bundle, weights: dict[str, Tensor], tokenizers: TokenizerPair) -> None:
+def fill_directory(new: Path, bundle: Bundle, weights: dict[str, Tensor], assets: Saved) -> None:
     """Writes the files of a model into a directory that is being made."""
     save_file(weights, new / WEIGHTS)
-    tokenizers.save(new)
+    assets.save(new)
     write_config(new, bundle)
 
 
@@ -74,6 +75,24 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
         model = build_model(bundle.family, bundle.architecture)
     set_weights(model, load_tensors(bundle.path / WEIGHTS))
     return model.to(device).eval()
+
+
+def start_from(bundle: Bundle, sizes: Mapping[str, Any]) -> tuple[Network, list[str]]:
+    """A network to fine-tune, and the names of its weights that are new.
+
+    It has the architecture of the model in a directory, but `sizes` (a number of labels, say) are those of new data.
+    Weights whose name and shape agree are the model's; the others keep their random start.
+    """
+    check_weights(bundle)
+    with torch.random.fork_rng(devices=[]):  # the caller's generator must not move
+        model = build_model(bundle.family, {**bundle.architecture, **sizes})
+    found = load_tensors(bundle.path / WEIGHTS)
+    own = named_weights(model)
+    known = {name: found[name] for name in own if name in found and found[name].shape == own[name].shape}
+    if not known:
+        raise ModelError(f"{bundle.path} has no weights that this task can start from; check model.from")
+    set_weights(model, {**own, **known})
+    return model, [name for name in own if name not in known]
 
 
 def check_weights(bundle: Bundle) -> None:

@@ -14,7 +14,7 @@ from headwise.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from headwise.config.schema import Data
+    from headwise.config.schema import Recipe
     from headwise.text.findings import Finding, Report, Side
 
 BAR_WIDTH = 40
@@ -75,11 +75,11 @@ def check(
         "fields": tuple(filter(None, fields.split(","))),
         "format": format,
     }
-    data, base = _data(recipe, options)
-    from headwise.workflows.check import check as check_text
+    loaded, base = _recipe(recipe, options)
+    from headwise.workflows.check import check as examine
 
     with progress("lines") as advance:
-        report = check_text(data, base, advance)
+        report = examine(loaded, base, advance)
     if as_json:
         print(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
     else:
@@ -87,19 +87,16 @@ def check(
     raise typer.Exit(1 if report.unusable else 0)
 
 
-def _data(recipe: str | None, options: dict[str, Any]) -> tuple[Data, Path]:
-    from headwise.config.recipe import load_recipe
-    from headwise.config.schema import Data
+def _recipe(recipe: str | None, options: dict[str, Any]) -> tuple[Recipe, Path]:
+    from headwise.config.recipe import build_recipe, load_recipe
+    from headwise.workflows.recipe_of_files import values_of
 
     given = _without_empty(options)
     if recipe is not None:
         if given != {"format": "auto"}:
             raise UsageError("give either a recipe or options that name files, not both")
-        loaded, base = load_recipe(recipe)
-        return loaded.data, base
-    if not given.keys() & {"source", "text"}:
-        raise UsageError("nothing to check: give --source and --target, or --text, or a recipe")
-    return Data.model_validate(given), Path()
+        return load_recipe(recipe)
+    return build_recipe(values_of(given), origin="the options"), Path()
 
 
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
@@ -117,9 +114,10 @@ def print_report(report: Report) -> None:
         _print_histogram(console, side)
     for finding in report.findings:
         _print_finding(console, finding)
-    unit = "pairs" if report.parallel else "lines"
     dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
-    console.print(f"\n{report.counts.lines:,} {unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}")
+    console.print(
+        f"\n{report.counts.lines:,} {report.unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}"
+    )
     verdict = ("this data cannot be trained on", "bold red") if report.unusable else ("good to train on", "green")
     console.print(f"verdict: {verdict[0]}", style=verdict[1])
 
@@ -137,7 +135,7 @@ def _print_sides(console: Console, report: Report) -> None:
         table.add_row(side.name, *(f"{number:,}" for number in numbers))
     console.print(table)
     for name, lines in report.held_out.items():
-        console.print(f"{name}: {lines:,} {'pairs' if report.parallel else 'lines'}")
+        console.print(f"{name}: {lines:,} {report.unit}")
     if report.correlation is not None:
         console.print(f"correlation of the sides' lengths: {report.correlation:.2f}")
 

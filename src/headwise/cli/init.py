@@ -15,6 +15,9 @@ def init(
     source: Annotated[list[str] | None, typer.Option("--source", help="Source side of parallel text.")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="Target side, aligned line by line.")] = None,
     text: Annotated[list[str] | None, typer.Option("--text", help="Text of a language model.")] = None,
+    table: Annotated[list[str] | None, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
+    images: Annotated[list[str] | None, typer.Option("--images", help="A folder with a folder per class.")] = None,
+    sounds: Annotated[list[str] | None, typer.Option("--sounds", help="A table of recordings and texts.")] = None,
     languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
 ) -> None:
     """Write the recipe that training would use for these files, with the reason of each choice.
@@ -29,6 +32,6 @@ def init(
     from headwise.files import write_whole
     from headwise.workflows.recipe_of_files import commented_recipe
 
-    files = {"source": source, "target": target, "text": text}
+    files = {"source": source, "target": target, "text": text, "table": table, "images": images, "sounds": sounds}
     write_whole(output, commented_recipe(files, languages, output.parent).encode())
     typer.echo(f"wrote {output}; train it with: headwise train {output}", err=True)

@@ -16,6 +16,9 @@ def train(
     source: Annotated[list[str] | None, typer.Option("--source", help="Source side of parallel text.")] = None,
     target: Annotated[list[str] | None, typer.Option("--target", help="Target side, aligned line by line.")] = None,
     text: Annotated[list[str] | None, typer.Option("--text", help="Text of a language model.")] = None,
+    table: Annotated[list[str] | None, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
+    images: Annotated[list[str] | None, typer.Option("--images", help="A folder with a folder per class.")] = None,
+    sounds: Annotated[list[str] | None, typer.Option("--sounds", help="A table of recordings and texts.")] = None,
     languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The run's directory. [default: runs/RECIPE]")
@@ -50,7 +53,7 @@ def train(
     from headwise.config.recipe import print_recipe as as_toml
     from headwise.workflows.recipe_of_files import load_or_make
 
-    files = {"source": source, "target": target, "text": text}
+    files = {"source": source, "target": target, "text": text, "table": table, "images": images, "sounds": sounds}
     loaded, base, name = load_or_make(recipe, files, languages, settings or (), needs_data=not print_recipe)
     if print_recipe:
         typer.echo(as_toml(loaded), nl=False)

@@ -60,7 +60,8 @@ class Family:
     sizes: tuple[str, ...]  # arguments of the network that come from the data: vocabulary sizes, number of labels
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what each changes of the defaults
     default_preset: str = ""
-    default_for: tuple[str, ...] = ()  # tasks that it is trained for where only files are given
+    # Where only files are given: by the field of [data] that names them, the task that it is then trained for.
+    default_for: Mapping[str, str] = field(default_factory=dict)
     # Presets by the number of training lines, smallest first: (most lines, preset).
     by_size: tuple[tuple[float, str], ...] = ()
 

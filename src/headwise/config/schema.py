@@ -50,11 +50,19 @@ MOST_TOKENS, MOST_THREADS, LARGEST_SEED, WIDEST_BEAM = 1_000_000, 1024, 2**63 - 
 
 
 class Texts(Section):
-    """Where text is: two aligned sides for translation, or one text for a language model."""
+    """Where the data is. A task reads some of these: translation two aligned sides, a language model one text, …"""
 
     source: Paths = Field((), description="source side of parallel text; files, globs, or '-' for standard input")
     target: Paths = Field((), description="target side, aligned line by line with the source")
-    text: Paths = Field((), description="text of a language model")
+    text: Paths = Field((), description="running text, for a language model or to fill gaps in")
+    table: Paths = Field((), description="texts with their labels: CSV, TSV or JSONL with named columns")
+    images: Paths = Field((), description="pictures: a folder with a folder per class, a table of paths, or idx files")
+    sounds: Paths = Field((), description="recordings with their text: a table (CSV, JSONL), or a folder")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the fields that name files."""
+        return tuple(name for name in Texts.model_fields if getattr(self, name))
 
 
 class Filters(Section):
@@ -78,6 +86,7 @@ class Data(Texts):
         "auto", description="auto goes by the file's name; tsv and jsonl hold both sides in one file (data.source)"
     )
     fields: Names = Field((), description="column numbers (tsv, from 1) or names (jsonl) of source and target")
+    columns: Names = Field((), description="columns of a table: what is read, then the label; unset: text, label")
     languages: Annotated[tuple[Language, ...], BeforeValidator(_as_names)] = Field(
         (), description="language codes, source then target; one for a language model"
     )

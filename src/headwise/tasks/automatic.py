@@ -23,11 +23,11 @@ OPTIMISATION = ("optimizer", "schedule", "learning_rate", "warmup", "batch_token
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What is known of the training text before it is tokenized."""
+    """What is known of the training data before it is prepared."""
 
-    lines: int
+    lines: int  # or pictures, or recordings
     characters: int
-    unit: str = "lines"  # pairs or lines
+    unit: str = "lines"  # what `lines` counts, in words
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
         reason = "no end is given"
         choices.append(Choice("training.minutes", DEFAULT_MINUTES, reason))
         choices.append(Choice("training.patience", DEFAULT_PATIENCE, f"{reason}: stop when validation stops improving"))
-    if not (held_out.source or held_out.text) and facts.lines >= FEWEST_TO_SPLIT:
+    if not held_out.given and facts.lines >= FEWEST_TO_SPLIT:
         share = round(min(HELD_OUT_SHARE, HELD_OUT_LINES / facts.lines), 4)
-        choices.append(Choice("data.split", share, "no validation text is given: this share is held out"))
+        choices.append(Choice("data.split", share, "no validation data is given: this share is held out"))
     if recipe.model.from_ is None:
         choices += _model(recipe, facts)
         if recipe.tokenizer.kind in ("bpe", "unigram") and not recipe.tokenizer.files:

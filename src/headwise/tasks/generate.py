@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.decoding.generation import Writer
@@ -21,7 +22,8 @@ from headwise.tasks.automatic import (
     optimisation,
     optimises_itself,
 )
-from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
+from headwise.tasks.interface import Facts, LineScore, OnProgress
+from headwise.tasks.text_data import TextTask
 from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
 
@@ -58,11 +60,11 @@ class TextScores:
         return {**figures, **asdict(found), "overlap": None if self.overlap is None else self.overlap.as_dict()}
 
 
-class Generate(Task):
+class Generate(TextTask):
     """Language modelling: learns from running text, is scored by perplexity."""
 
     name = "generate"
-    columns = ("text",)
+    reads = (("text",),)
 
     # ---- training
 
@@ -85,14 +87,14 @@ class Generate(Task):
                 "a language model does not support tokenizer.dropout, which is for translation: set it to 0"
             )
 
-    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
-        return {"vocab": tokenizers.target.size}
+    def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
+        return {"vocab": assets.tokenizers.target.size}
 
     def batches(
         self,
         store: Store,
         recipe: Recipe,
-        tokenizers: TokenizerPair,
+        assets: Assets,
         max_length: int | None,
         *,
         rank: int = 0,

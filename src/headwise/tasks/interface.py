@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
-from headwise.errors import UsageError
-from headwise.text.tokenizer import TokenizerPair
+from headwise.errors import RecipeError, UsageError
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
     from headwise.data.cursor import Batches
-    from headwise.data.store import Store
     from headwise.evaluation.contamination import Overlap
     from headwise.look.capture import Look
     from headwise.losses import BatchLoss
     from headwise.models.interface import Network
     from headwise.tasks.automatic import Choice, DataFacts
+    from headwise.text.findings import Report
     from headwise.training.hooks import Scorer
 
 OnProgress = Callable[[int], None]  # called with the number of lines or tokens done since the last call
+# Called with a stage ("tokenizer", "training text", …), items done, and total items if known.
+Progress = Callable[[str, int, int | None], None]
+
+
+class Items(Protocol):
+    """A store of training items on disk: token ids, pixels, features. Its task makes batches of it."""
+
+    directory: Path
+
+    def __len__(self) -> int: ...
+
+    def place(self, number: int) -> tuple[str, int]:
+        """Converts the number of an item, as batches carry it in `lines`, to a file and a line in it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The data of a recipe before it is prepared: what is wrong with it, and what choices depend on."""
+
+    report: Report
+    facts: DataFacts
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The data of a recipe, ready for batches."""
+
+    assets: Assets  # what the model will need besides its weights
+    training: Items
+    validation: Items | None
+    fingerprints: dict[str, str]  # of the content of the training and validation files
 
 
 class Evaluated(Protocol):
@@ -111,7 +143,8 @@ class Task(ABC):
     """Base class of tasks: turns data into batches, batches into a loss, and a model directory into a usable object."""
 
     name: str
-    columns: tuple[str, ...]  # the fields of [data] that are read: the sides of the token store, in order
+    # The fields of [data] that are read together; a task that learns from several kinds of data has alternatives.
+    reads: tuple[tuple[str, ...], ...]
     scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may be one of them
 
     # ---- training
@@ -127,29 +160,50 @@ class Task(ABC):
         return before_tokenizing(recipe, facts)
 
     @abstractmethod
-    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
+    def examine(self, recipe: Recipe, base: Path, on_progress: OnProgress | None = None) -> Examined:
+        """Reads the data once and reports on it, as `headwise check` does; paths are relative to `base`."""
+
+    @abstractmethod
+    def prepare(
+        self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
+    ) -> Prepared:
+        """Makes assets and stores of a recipe's files; reuses what is in `cache`.
+
+        `start` are the assets of a model that is fine-tuned.
+        """
+
+    @abstractmethod
+    def open_store(self, directory: Path) -> Items:
+        """Opens a store that `prepare` made, without reading the data again."""
+
+    def training_lines(self, recipe: Recipe, base: Path) -> tuple[str, Iterator[str]] | None:
+        """The texts that are trained on, with a name, for the sketch in the card; None if there are none."""
+        return None
+
+    @abstractmethod
+    def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
         """Returns the network's arguments that depend on the data: vocabulary sizes, number of labels, …"""
 
     @abstractmethod
     def batches(
         self,
-        store: Store,
+        store: Any,
         recipe: Recipe,
-        tokenizers: TokenizerPair,
+        assets: Assets,
         max_length: int | None,
         *,
         rank: int = 0,
         world: int = 1,
         shuffle: bool = True,
     ) -> Batches:
-        """Makes batches of a token store: shuffled and augmented for training, or all rows in order for validation."""
+        """Makes batches of a store: shuffled and augmented for training, or all rows in order for validation."""
 
     def loss(self, network: Network, batch: Batch, smoothing: float) -> BatchLoss:
         from headwise.losses import batch_loss
 
         return batch_loss(network, batch, smoothing)
 
-    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer | None:
+    def scorer(self, network: Network, assets: Assets, recipe: Recipe) -> Scorer | None:
         """Builds a function that measures `scores` and collects samples in validation; None if there are no scores."""
         return None
 
@@ -168,7 +222,7 @@ class Task(ABC):
         """Evaluates the model on given files; `asked` are the given options of `headwise evaluate`."""
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
-        """Computes log-probabilities of given text, line by line; `files` has a file for each of `columns`."""
+        """Computes log-probabilities of given text, line by line; `files` has a file for each field that is read."""
         raise UsageError(f"{bundle.path}: models of the task '{self.name}' cannot score text")
 
     def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Look:
@@ -180,20 +234,15 @@ class Task(ABC):
         raise UsageError(f"{bundle.path}: headwise serve does not support the task '{self.name}' yet")
 
 
-def check_columns(task: Task, recipe: Recipe) -> None:
+def check_fields(task: Task, recipe: Recipe) -> None:
     """Checks that the recipe names the files that the task reads, and no others."""
-    from headwise.config.schema import Texts
-    from headwise.errors import RecipeError
-
+    wanted = " or ".join(" and ".join(fields) for fields in task.reads)
     for place, texts in (("data", recipe.data), ("data.validation", recipe.data.validation)):
-        given = [name for name in Texts.model_fields if getattr(texts, name)]
+        given = texts.given
         if not given and place != "data":
             continue
-        if foreign := [name for name in given if name not in task.columns]:
-            raise RecipeError(f"the task '{task.name}' does not use {place}.{foreign[0]}, but {_listed(task.columns)}")
-        if task.columns[0] not in given:
-            raise RecipeError(f"the task '{task.name}' needs {_listed(task.columns)} in {place}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
+        if foreign := [name for name in given if not any(name in fields for fields in task.reads)]:
+            raise RecipeError(f"the task '{task.name}' does not use {place}.{foreign[0]}, but {wanted}")
+        # The second side may be in the file of the first.
+        if not any(fields[0] in given and set(given) <= set(fields) for fields in task.reads):
+            raise RecipeError(f"the task '{task.name}' needs {wanted} in {place}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.decoding import translator
@@ -16,7 +17,8 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
-from headwise.tasks.interface import Facts, LineScore, OnProgress, Task
+from headwise.tasks.interface import Facts, LineScore, OnProgress
+from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
 
 if TYPE_CHECKING:
@@ -48,11 +50,11 @@ class Translator(translator.Translator):
         return found
 
 
-class Translate(Task):
+class Translate(TextTask):
     """Translation: learns from sentence pairs, is scored by BLEU and chrF."""
 
     name = "translate"
-    columns = ("source", "target")
+    reads = (("source", "target"),)
     scores = ("bleu", "chrf")
 
     # ---- training
@@ -64,7 +66,8 @@ class Translate(Task):
         width = getattr(chosen.model.settings, "model_dim", 128)
         return [*choices, *optimisation(recipe, width, batch_tokens, f"{facts.lines:,} {facts.unit}")]
 
-    def sizes(self, tokenizers: TokenizerPair, recipe: Recipe) -> dict[str, Any]:
+    def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
+        tokenizers = assets.tokenizers
         one = tokenizers.shared or tokenizers.source.vocabulary == tokenizers.target.vocabulary
         if not one and getattr(recipe.model.settings, "tie", "none") == "all":
             raise RecipeError(
@@ -76,7 +79,7 @@ class Translate(Task):
         self,
         store: Store,
         recipe: Recipe,
-        tokenizers: TokenizerPair,
+        assets: Assets,
         max_length: int | None,
         *,
         rank: int = 0,
@@ -92,18 +95,18 @@ class Translate(Task):
             return PairBatches(store, max(settings.batch_tokens, longest), shuffle=False)
         # The sides have different seeds; otherwise the same positions of both would draw the same numbers.
         resample = (
-            sampler(tokenizers.source, rates[0], 2 * settings.seed) if rates[0] else None,
-            sampler(tokenizers.target, rates[1], 2 * settings.seed + 1) if rates[1] else None,
+            sampler(assets.tokenizers.source, rates[0], 2 * settings.seed) if rates[0] else None,
+            sampler(assets.tokenizers.target, rates[1], 2 * settings.seed + 1) if rates[1] else None,
         )
         return PairBatches(
             store, settings.batch_tokens, settings.seed, longest=max_length, rank=rank, world=world, resample=resample
         )
 
-    def scorer(self, network: Network, tokenizers: TokenizerPair, recipe: Recipe) -> Scorer | None:
+    def scorer(self, network: Network, assets: Assets, recipe: Recipe) -> Scorer | None:
         from headwise.tasks.validation_scores import make_scorer, validation_texts
 
         texts = validation_texts(recipe)
-        return None if texts is None else make_scorer(network, tokenizers, recipe, *texts)
+        return None if texts is None else make_scorer(network, assets.tokenizers, recipe, *texts)
 
     def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
         from headwise.tasks.validation_scores import calibration, validation_texts

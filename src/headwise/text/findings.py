@@ -104,15 +104,12 @@ class Report:
     findings: list[Finding]
     correlation: float | None = None  # of both sides' lengths
     held_out: dict[str, int] = field(default_factory=dict)  # lines of validation and test
+    unit: str = "lines"  # what is counted: pairs, lines, rows, pictures, recordings
 
     @property
     def unusable(self) -> bool:
         """Whether the data cannot be trained on."""
         return any(finding.severity == "error" for finding in self.findings)
-
-    @property
-    def parallel(self) -> bool:
-        return len(self.sides) == 2
 
     def finding(self, name: str) -> Finding | None:
         return next((finding for finding in self.findings if finding.name == name), None)
@@ -120,10 +117,9 @@ class Report:
     def summary_lines(self) -> list[str]:
         """Formats the short form: the totals, then one line per error or warning."""
         words = " + ".join(f"{side.words:,}" for side in self.sides)
-        unit = "pairs" if self.parallel else "lines"
         dropped = ", ".join(f"{name} {count:,}" for name, count in self.counts.dropped.items())
         lines = [
-            f"{self.counts.lines:,} {unit}, {words} words; {self.counts.kept:,} kept"
+            f"{self.counts.lines:,} {self.unit}{words and f', {words} words'}; {self.counts.kept:,} kept"
             + (dropped and f", dropped: {dropped}")
         ]
         return lines + [finding.line() for finding in self.findings if finding.severity != "note"]

@@ -78,7 +78,8 @@ class _Check:
         self._grade()
         found = sorted(self.findings.values(), key=lambda finding: SEVERITIES.index(finding.severity))
         correlation = self.lengths.correlation() if self.parallel else None
-        return Report(self.sides, self.counts, found, correlation, {each.name: each.lines for each in held_out})
+        lines, unit = {each.name: each.lines for each in held_out}, "pairs" if self.parallel else "lines"
+        return Report(self.sides, self.counts, found, correlation, lines, unit)
 
     def _check_pairs(self, held_out: list[HeldOut]) -> None:
         faults = pair_faults(self.data.filters, self.data.languages).items()

@@ -69,7 +69,7 @@ def golden_output(network: Network, task: str, absent: int = 0) -> dict[str, lis
         raise ModelError(f"a model of the task '{task}' has no golden output")
     first = EOS + 1
     given = [first + number for number in range(4)]
-    source = "source" in find_task(task).columns
+    source = any("source" in fields for fields in find_task(task).reads)
     state = network.start((torch.tensor([[*given, EOS]]), torch.tensor([len(given) + 1])) if source else None, 1)
     tokens = torch.tensor([[BOS]] if source else [given])
     output: list[int] = []

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.directory import CONFIG, Bundle, open_bundle, parameter_count
-from headwise.text.tokenizer import TokenizerPair
+from headwise.bundle.assets import Assets
+from headwise.bundle.directory import CONFIG, open_bundle, parameter_count
 from headwise.workflows.models import ShippedScore, card_scores
 
 
@@ -39,6 +39,7 @@ class ModelInfo:
     precision: str = "float32"  # of the stored weights
     about: dict[str, str] = field(default_factory=dict)  # the description in a shipped model's card
     tests: tuple[ShippedScore, ...] = ()  # scores with their signatures
+    labels: tuple[str, ...] = ()  # of its classes
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,6 +50,7 @@ def model_info(path: Path) -> ModelInfo:
     inner = path / "model"
     bundle = open_bundle(inner if not (path / CONFIG).is_file() and (inner / CONFIG).is_file() else path)
     card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")
+    assets = Assets.load(bundle.path)
     sentences = data.get("sentences") if isinstance(data, dict) else None
     return ModelInfo(
         path=str(bundle.path),
@@ -58,7 +60,8 @@ def model_info(path: Path) -> ModelInfo:
         languages=bundle.languages,
         parameters=parameter_count(bundle),
         architecture=bundle.architecture,
-        tokenizers=_tokenizers(bundle),
+        tokenizers=_tokenizers(assets),
+        labels=assets.labels,
         decoding=bundle.decoding,
         scores=_numbers(card.get("validation")),
         sentences=sentences if isinstance(sentences, int) else None,
@@ -70,8 +73,10 @@ def model_info(path: Path) -> ModelInfo:
     )
 
 
-def _tokenizers(bundle: Bundle) -> tuple[TokenizerInfo, ...]:
-    pair = TokenizerPair.load(bundle.path)
+def _tokenizers(assets: Assets) -> tuple[TokenizerInfo, ...]:
+    pair = assets.text
+    if pair is None:
+        return ()
     sides = {"both": pair.source} if pair.shared else {"source": pair.source, "target": pair.target}
     return tuple(TokenizerInfo(side, t.kind, t.size, t.normalisation) for side, t in sides.items())
 

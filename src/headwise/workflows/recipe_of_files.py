@@ -11,13 +11,13 @@ import tomli_w
 
 from headwise.config.families import default_family
 from headwise.config.recipe import build_recipe, load_recipe, own_values
-from headwise.config.schema import Recipe
+from headwise.config.schema import Recipe, Texts
 from headwise.errors import UsageError
 from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, DataFacts, choose
-from headwise.workflows.check import check
+from headwise.tasks.automatic import Choice, choose
 
 Files = Mapping[str, Sequence[str] | None]
+_OPTIONS = ("--source and --target", "--text", "--table", "--images", "--sounds")
 
 
 def load_or_make(
@@ -26,23 +26,28 @@ def load_or_make(
     """A recipe by its name, or one that names these files; with the folder of its paths and a name for its run."""
     given = {name: list(paths) for name, paths in files.items() if paths}
     if recipe and given:
-        raise UsageError("give a recipe or files (--source, --target, --text), not both")
+        raise UsageError(f"give a recipe or files ({', '.join(_OPTIONS)}), not both")
     if recipe:
         loaded, base = load_recipe(recipe, overrides, data=None if needs_data else Path())
         return loaded, base, Path(recipe).stem
-    if not given:
-        raise UsageError("nothing to train on: give a recipe, or --source and --target, or --text")
-    return build_recipe(values_of(given, languages), overrides, origin="these files"), Path(), _name(given)
+    values = values_of({**given, "languages": codes_of(languages)})
+    return build_recipe(values, overrides, origin="these files"), Path(), _name(given)
 
 
-def values_of(files: Mapping[str, Sequence[str]], languages: str) -> dict[str, Any]:
-    """The sections of a recipe that follow from the files themselves."""
-    if "text" in files and len(files) > 1:
-        raise UsageError("give --text for a language model, or --source and --target for a translator, not both")
-    codes = [code.strip() for code in languages.split(",") if code.strip()]
-    data: dict[str, Any] = {**files, **({"languages": codes} if codes else {})}
-    family = default_family("generate" if "text" in files else "translate")
-    return {"data": data, **({"model": {"family": family.name}} if family is not None else {})}
+def values_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a recipe that follow from its [data]: which files there are decides about family and task."""
+    given = [name for name in Texts.model_fields if data.get(name)]
+    family = default_family(given[0]) if given else None
+    if family is None:
+        raise UsageError(f"no files are given: name a recipe, or {', '.join(_OPTIONS)}")
+    if len(given) > 1 and given != ["source", "target"]:
+        raise UsageError(f"--{given[0]} and --{given[1]} are for different models: give one of them")
+    return {"data": dict(data), "model": {"family": family.name}, "task": family.default_for[given[0]]}
+
+
+def codes_of(languages: str) -> list[str]:
+    """en,de -> [en, de]."""
+    return [code.strip() for code in languages.split(",") if code.strip()]
 
 
 def commented_recipe(files: Files, languages: str, folder: Path = Path()) -> str:
@@ -51,13 +56,9 @@ def commented_recipe(files: Files, languages: str, folder: Path = Path()) -> str
     Its paths are relative to `folder`, where the recipe is to be.
     """
     given = {name: list(paths) for name, paths in files.items() if paths}
-    if not given:
-        raise UsageError("nothing to write a recipe for: give --source and --target, or --text")
-    recipe = build_recipe(values_of(given, languages))
-    report = check(recipe.data, Path())
-    unit = "pairs" if report.parallel else "lines"
-    facts = DataFacts(report.counts.kept, report.sides[0].characters, unit)
-    completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
+    recipe = build_recipe(values_of({**given, "languages": codes_of(languages)}))
+    task = find_task(recipe.task_name)
+    completed, taken = choose(recipe, task.automatic(recipe, task.examine(recipe, Path()).facts))
     values = own_values(completed)
     for name in given:
         paths = [path if Path(path).is_absolute() else os.path.relpath(path, folder) for path in given[name]]

@@ -14,7 +14,7 @@ def score(model: str, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
     """Scores of the lines of files: source and target for a translator, text for a language model."""
     bundle = open_bundle(model)
     task = find_task(bundle.task_name)
-    if set(files) != set(task.columns):
-        wanted = " and ".join(f"--{name}" for name in task.columns)
+    if set(files) not in map(set, task.reads):
+        wanted = " or ".join(" and ".join(f"--{name}" for name in fields) for fields in task.reads)
         raise UsageError(f"{model} is a model of the task '{task.name}': give it {wanted}")
     return task.score(bundle, files)

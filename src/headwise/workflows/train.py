@@ -1,4 +1,4 @@
-"""`headwise train`: checks the text, prepares it, trains, keeps the best model, and averages at the end."""
+"""`headwise train`: checks the data, prepares it, trains, keeps the best model, and averages at the end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from headwise import __version__
+from headwise.bundle.assets import Assets
 from headwise.bundle.averaging import average_weights
 from headwise.bundle.checkpoint import (
     checkpoint_path,
@@ -24,7 +25,7 @@ from headwise.bundle.checkpoint import (
 )
 from headwise.bundle.directory import copy_files, open_bundle, read_json, write_directory
 from headwise.bundle.run_files import LOG
-from headwise.bundle.weights import load_model, named_weights, save_model, set_weights
+from headwise.bundle.weights import load_model, named_weights, save_model, set_weights, start_from
 from headwise.config.cores import training_cores
 from headwise.config.ranks import Ranks
 from headwise.config.recipe import absolute_paths, build_recipe, own_values
@@ -38,7 +39,7 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
-from headwise.text.tokenizer import TokenizerPair
+from headwise.tasks.interface import Prepared
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
 from headwise.training.distributed import World, joined
@@ -56,9 +57,9 @@ from headwise.training.tensorboard import TensorBoard
 from headwise.training.timing import seconds_per_update
 from headwise.training.verdict import forecast, verdict
 from headwise.workflows.memory_check import check_memory
-from headwise.workflows.prepare import Prepared, prepare, prepare_once, training_files
+from headwise.workflows.prepare import prepare_once
 from headwise.workflows.run_directory import RunDirectory
-from headwise.workflows.train_checks import check_settings, check_text, source_lines
+from headwise.workflows.train_checks import check_data, check_settings
 from headwise.workflows.train_plan import complete, needs_plan, planned, updates_that_fit
 
 
@@ -113,7 +114,7 @@ def train(
             if ranks.restarts and run.complete(completed):  # only the end of some process failed
                 return {"finished": True}
             if not run.begun:
-                completed = complete(completed, check_text(completed, run, tell), tell)
+                completed = complete(completed, check_data(completed, run, tell), tell)
                 check_settings(completed)
             check_memory(completed, device, ranks.size if completed.training.shard else 1)
             run.claim(completed, resume)
@@ -144,18 +145,21 @@ class _Training:
             raise RecipeError(
                 f"model.from has the family '{start.family}', but model.family is '{recipe.model.family}'; change one"
             )
-        given = None if start is None else TokenizerPair.load(start.path)
-        make = partial(prepare, recipe, run.path, run.cache, tokenizers=given, progress=progress)
-        self.prepared: Prepared = prepare_once(world, make, run.cache)
+        given = None if start is None else Assets.load(start.path)
+        make = partial(self.task.prepare, recipe, run.path, run.cache, start=given, progress=progress)
+        self.prepared: Prepared = prepare_once(world, self.task, make, run.cache)
         torch.manual_seed(recipe.training.seed)
         # A sharded model is moved to the device layer by layer, since all of it might not fit there.
         place = torch.device("cpu") if self.sharded else device
+        sizes = self.task.sizes(self.prepared.assets, recipe)
         if start is None:
-            sizes = self.task.sizes(self.prepared.tokenizers, recipe)
             settings = recipe.model.settings.model_dump(mode="json")
             self.model = build_model(recipe.model.family, {**sizes, **settings}).to(place)
         else:
-            self.model = load_model(start, place)
+            self.model, fresh = start_from(start, sizes)
+            self.model.to(place)
+            if fresh and world.leads:
+                tell(f"new weights, which {start.path} does not have for this task: {', '.join(fresh)}")
             _set_dropout(self.model, recipe)
         self.replica = Replica(copy.deepcopy(self.model), device) if self.sharded and world.leads else None
 
@@ -219,7 +223,7 @@ class _Training:
         if not self.world.leads:
             return None
         model = self.model if self.replica is None else self.replica.model
-        return self.task.scorer(model, self.prepared.tokenizers, self.recipe)
+        return self.task.scorer(model, self.prepared.assets, self.recipe)
 
     def _hooks(self, validate: Validate, save: Save, extra: Sequence[Hook]) -> list[Hook]:
         if not self.world.leads:
@@ -234,20 +238,20 @@ class _Training:
 
     def _batches(self) -> Batches:
         batches = self.task.batches(
-            self.prepared.training, self.recipe, self.prepared.tokenizers, self.model.max_length,
+            self.prepared.training, self.recipe, self.prepared.assets, self.model.max_length,
             rank=self.world.rank, world=self.world.size,
         )  # fmt: skip
         dropped = getattr(batches, "dropped", 0)
         if dropped and self.world.leads:
             self.tell(
-                f"{dropped} pairs are left out because they are longer than a batch or than the model's maximum length"
+                f"{dropped} items are left out because they are longer than a batch or than the model's maximum length"
             )
         return batches
 
     def _validation_batches(self) -> Iterator[Batch]:
-        store, tokenizers = self.prepared.validation, self.prepared.tokenizers
+        store, assets = self.prepared.validation, self.prepared.assets
         assert store is not None
-        held_out = self.task.batches(store, self.recipe, tokenizers, self.model.max_length, shuffle=False)
+        held_out = self.task.batches(store, self.recipe, assets, self.model.max_length, shuffle=False)
         yield from (held_out.make(Cursor(0, index)) for index in range(held_out.count(0)))
 
     # ---- resuming, saving, finishing
@@ -275,7 +279,7 @@ class _Training:
         self, directory: Path, weights: dict[str, torch.Tensor], card: dict[str, Any] | None = None
     ) -> None:
         save_model(
-            directory, self.model, self.prepared.tokenizers, family=self.recipe.model.family, task=self.task.name,
+            directory, self.model, self.prepared.assets, family=self.recipe.model.family, task=self.task.name,
             languages=self.recipe.data.languages, decoding=self.recipe.decoding.model_dump(),
             card=card or self._card(), weights=weights,
         )  # fmt: skip
@@ -336,8 +340,8 @@ class _Training:
 
     def _fingerprints(self) -> dict[str, Any]:
         """Computes the sketch with which `evaluate` finds test lines that were trained on."""
-        files = training_files(self.recipe, self.directory.path)
-        return {files.sides[0]: training_sketch(source_lines(files))}
+        named = self.task.training_lines(self.recipe, self.directory.path)
+        return {} if named is None else {named[0]: training_sketch(named[1])}
 
     def _write_card(self, best: dict[str, Any]) -> None:
         bundle = open_bundle(self.directory.model)

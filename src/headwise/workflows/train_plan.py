@@ -8,16 +8,13 @@ from headwise.config.recipe import left_out, with_values, without_value
 from headwise.config.schema import Recipe
 from headwise.tasks import find_task
 from headwise.tasks.automatic import Choice, DataFacts, after_timing, choose
-from headwise.text.findings import Report
 from headwise.training.timing import TRAINING_SHARE
 
 Tell = Callable[[str], None]
 
 
-def complete(recipe: Recipe, report: Report, tell: Tell = lambda line: None) -> Recipe:
+def complete(recipe: Recipe, facts: DataFacts, tell: Tell = lambda line: None) -> Recipe:
     """The recipe with what it leaves out chosen by its task; each choice is told with its reason."""
-    unit = "pairs" if report.parallel else "lines"
-    facts = DataFacts(report.counts.kept, report.sides[0].characters, unit)
     completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
     _tell_all(taken, tell)
     return completed

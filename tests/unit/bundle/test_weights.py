@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headwise.bundle.directory import WEIGHTS, open_bundle
-from headwise.bundle.weights import load_model, named_weights, open_model, save_model
+from headwise.bundle.weights import load_model, named_weights, open_model, save_model, start_from
 from headwise.errors import ModelError
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import TokenizerPair
@@ -120,3 +120,17 @@ def test_an_impossible_architecture_is_one_clear_line(directory: Path, architect
 def test_an_unknown_family_is_named(directory: Path) -> None:
     with pytest.raises(ModelError, match="unknown model family 'boxes'"):
         load_model(replace(open_bundle(directory), family="boxes"))
+
+
+def test_fine_tuning_starts_from_the_weights_that_fit_and_names_the_new_ones(directory: Path) -> None:
+    bundle = open_bundle(directory)
+    same, fresh = start_from(bundle, {})
+    assert fresh == []
+    assert all(torch.equal(a, b) for a, b in zip(same.parameters(), load_model(bundle).parameters(), strict=True))
+    state = torch.random.get_rng_state()
+    size = bundle.architecture["target_vocab"] + 3
+    grown, fresh = start_from(bundle, {"source_vocab": size, "target_vocab": size})
+    assert len(fresh) == 1
+    assert fresh[0].endswith("weight")
+    assert dict(grown.named_parameters())[fresh[0]].shape[0] == size
+    assert torch.equal(torch.random.get_rng_state(), state)

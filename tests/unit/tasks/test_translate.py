@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from fixtures_models import word_tokenizers
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import open_bundle
 from headwise.config import schema
 from headwise.config.recipe import build_recipe
@@ -18,11 +19,14 @@ def test_the_network_is_as_large_as_both_vocabularies() -> None:
     settings = schema.Tokenizer(kind="word", size=100)
     two = TokenizerPair(Tokenizer.train(["a b"], settings), Tokenizer.train(["c d e"], settings))
     with pytest.raises(RecipeError, match=r"model\.tie = 'all' needs tokenizer\.shared = true"):
-        TASK.sizes(two, build_recipe({}))
-    sizes = TASK.sizes(two, build_recipe({"model": {"tie": "target"}}))
+        TASK.sizes(Assets(two), build_recipe({}))
+    sizes = TASK.sizes(Assets(two), build_recipe({"model": {"tie": "target"}}))
     assert sizes == {"source_vocab": two.source.size, "target_vocab": two.target.size}
     one = word_tokenizers()
-    assert TASK.sizes(one, build_recipe({})) == {"source_vocab": one.source.size, "target_vocab": one.source.size}
+    assert TASK.sizes(Assets(one), build_recipe({})) == {
+        "source_vocab": one.source.size,
+        "target_vocab": one.source.size,
+    }
 
 
 def test_engines_are_opened_by_name(word_model: Path) -> None:

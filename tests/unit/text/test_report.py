@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from headwise.config.schema import Data, Filters, Texts
-from headwise.errors import DataError, UsageError
+from headwise.config.schema import Data, Filters, Model, Recipe, Texts
+from headwise.errors import DataError, RecipeError, UsageError
 from headwise.text.findings import Finding, Report
 from headwise.text.report import check_corpus
-from headwise.workflows.check import check
+from headwise.workflows.check import check as check_recipe
+
+
+def check(data: Data, folder: Path) -> Report:
+    family = "lm" if data.text else "transformer"
+    return check_recipe(Recipe(data=data, model=Model.model_validate({"family": family})), folder)
 
 
 def sentences(count: int, seed: int = 1) -> tuple[list[str], list[str]]:
@@ -206,7 +211,7 @@ def test_a_missing_file_and_mixed_kinds_are_refused(tmp_path: Path) -> None:
         Data(source="a", target="a", text="a"),
         Data(text="a", validation=Texts(source="a", target="a")),
     ):
-        with pytest.raises(UsageError):
+        with pytest.raises((UsageError, RecipeError)):
             check(data, tmp_path)
 
 
@@ -262,7 +267,7 @@ def test_short_lines_of_a_language_model_may_recur_but_long_ones_are_reported(tm
     report = check(Data(text="train.txt", validation=Texts(text="val.txt")), tmp_path)
     assert found(report, "validation-overlap").message.startswith("1 of 2 validation lines")
     assert report.counts.kept == 4
-    assert not report.parallel
+    assert report.unit == "lines"
 
 
 def test_the_short_form_has_totals_and_one_line_per_problem(tmp_path: Path) -> None:

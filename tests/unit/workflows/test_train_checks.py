@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from headwise.config.recipe import build_recipe
-from headwise.data.chunks import Files
 from headwise.errors import DataError, RecipeError
 from headwise.workflows.run_directory import RunDirectory
-from headwise.workflows.train_checks import check_settings, check_text, source_lines
+from headwise.workflows.train_checks import check_data, check_settings
 
 
 @pytest.mark.parametrize(
@@ -38,13 +37,5 @@ def test_text_that_cannot_be_right_is_refused(tmp_path: Path) -> None:
     data = {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de")}
     run, told = RunDirectory(tmp_path / "run"), list[str]()
     with pytest.raises(DataError, match="this data cannot be trained on"):
-        check_text(build_recipe({"data": data}), run, told.append)
+        check_data(build_recipe({"data": data}), run, told.append)
     assert told
-
-
-def test_source_lines_are_the_source_side_or_the_text(tmp_path: Path) -> None:
-    for name, text in (("a", "one\ntwo\n"), ("b", "eins\nzwei\n")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    pair = Files(source=[str(tmp_path / "a")], target=[str(tmp_path / "b")])
-    assert list(source_lines(pair)) == ["one", "two"]
-    assert list(source_lines(Files(text=[str(tmp_path / "b")]))) == ["eins", "zwei"]

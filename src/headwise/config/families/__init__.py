@@ -22,10 +22,10 @@ def find_family(name: str) -> Family | None:
     return _registered.get(name)
 
 
-def default_family(task: str) -> Family | None:
-    """The family that a task is trained with where only files are given."""
+def default_family(data: str) -> Family | None:
+    """The family that is trained where only files are given, by the field of `[data]` that names them."""
     found = (find_family(name) for name in family_names())
-    return next((family for family in found if family is not None and task in family.default_for), None)
+    return next((family for family in found if family is not None and data in family.default_for), None)
 
 
 def register_family(family: Family) -> None:

@@ -64,6 +64,6 @@ FAMILY = Family(
         },
     },
     default_preset="lm-small",
-    default_for=("generate",),
+    default_for={"text": "generate"},
     by_size=((math.inf, "lm-small"),),
 )  # fmt: skip

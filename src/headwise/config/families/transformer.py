@@ -52,6 +52,6 @@ FAMILY = Family(
         "big": {"model_dim": 1024, "num_heads": 16, "ff_dim": 4096, "dropout": 0.3},
     },
     default_preset="base",
-    default_for=("translate",),
+    default_for={"source": "translate"},
     by_size=((100_000, "tiny"), (2_000_000, "small"), (math.inf, "base")),
 )

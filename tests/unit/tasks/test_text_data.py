@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwise.bundle.assets import Assets
 from headwise.config import schema
 from headwise.data.cursor import Batches, Cursor, walk
 from headwise.errors import DataError, HeadwiseError, RecipeError
 from headwise.tasks import find_task
+from headwise.tasks import text_data as module
+from headwise.tasks.interface import Prepared
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
-from headwise.workflows import prepare as module
-from headwise.workflows.prepare import Prepared, prepare
 
 WORDS = ["red", "house", "river", "stands", "beside", "the", "old", "bridge", "and", "flows", "under", "it"]
 
@@ -58,26 +59,30 @@ def language_model(**changes: dict[str, Any]) -> schema.Recipe:
     return schema.Recipe.model_validate({"model": {"family": "lm"}, "data": data, "tokenizer": tokenizer})
 
 
+def prepare(recipe: schema.Recipe, base: Path, cache: Path, **options: Any) -> Prepared:
+    return find_task(recipe.task_name).prepare(recipe, base, cache, **options)
+
+
 def training_batches(prepared: Prepared, recipe: schema.Recipe, max_length: int | None = None) -> Batches:
-    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.tokenizers, max_length)
+    return find_task(recipe.task_name).batches(prepared.training, recipe, prepared.assets, max_length)
 
 
 def test_a_translation_recipe_becomes_batches_of_its_text(base: Path) -> None:
     prepared = prepare(recipe(), base, base / "cache")
-    assert prepared.tokenizers.shared
-    assert prepared.tokenizers.source.size == 300
+    assert prepared.assets.tokenizers.shared
+    assert prepared.assets.tokenizers.source.size == 300
     assert (len(prepared.training), prepared.validation and len(prepared.validation)) == (200, 20)
     seen: list[int] = []
     for batch, _ in walk(training_batches(prepared, recipe()), epochs=1):
         seen += batch.lines.tolist()
     assert sorted(seen) == list(range(1, 201))
-    text = prepared.tokenizers.source.decode(batch.inputs[0][0].tolist())
+    text = prepared.assets.tokenizers.source.decode(batch.inputs[0][0].tolist())
     assert text == (base / "train.en").read_text(encoding="utf-8").split("\n")[batch.lines[0] - 1]
 
 
 def test_a_language_model_recipe_becomes_blocks(base: Path) -> None:
     prepared = prepare(language_model(), base, base / "cache")
-    assert prepared.tokenizers.source.kind == "word"
+    assert prepared.assets.tokenizers.source.kind == "word"
     total = sum(batch.tokens for batch, _ in walk(training_batches(prepared, language_model(), 16), epochs=1))
     assert total == sum(len(line.split()) + 1 for line in lines(200, 1))
 
@@ -92,7 +97,7 @@ def test_a_second_time_everything_is_reused(base: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Tokenizer, "train", unwanted)
     monkeypatch.setattr(module, "write_files", unwanted)
     second = prepare(recipe(), base, base / "cache")
-    assert second.tokenizers.source == first.tokenizers.source
+    assert second.assets.tokenizers.source == first.assets.tokenizers.source
     assert second.fingerprints == first.fingerprints
     assert sorted(os.listdir(base / "cache")) == before
 
@@ -114,7 +119,7 @@ def test_a_change_of_content_tokenizer_or_filters_is_noticed(base: Path, change:
 
 
 def test_two_vocabularies_are_learnt_from_their_own_sides(base: Path) -> None:
-    pair = prepare(recipe(tokenizer={"shared": False}), base, base / "cache").tokenizers
+    pair = prepare(recipe(tokenizer={"shared": False}), base, base / "cache").assets.tokenizers
     assert not pair.shared
     english = lines(200, 1)
     lengths = [sum(map(len, side.encode_batch(english))) for side in (pair.source, pair.target)]
@@ -125,14 +130,14 @@ def test_given_files_are_used_instead_of_training(base: Path) -> None:
     given = Tokenizer.train(lines(50, 9), schema.Tokenizer.model_validate({"kind": "char", "size": 400}))
     given.save(base / "mine.json")
     prepared = prepare(recipe(tokenizer={"files": ["mine.json"]}), base, base / "cache")
-    assert prepared.tokenizers.source == given
+    assert prepared.assets.tokenizers.source == given
     with pytest.raises(RecipeError, match="3 files"):
         prepare(recipe(tokenizer={"files": ["mine.json"] * 3}), base, base / "cache")
 
 
 def test_the_tokenizers_of_a_model_can_be_handed_in(base: Path) -> None:
     given = TokenizerPair.one(Tokenizer.train(["x"], schema.Tokenizer.model_validate({"kind": "byte"})))
-    assert prepare(recipe(), base, base / "cache", tokenizers=given).tokenizers is given
+    assert prepare(recipe(), base, base / "cache", start=Assets(given)).assets.tokenizers is given
 
 
 def test_dropped_lines_are_counted_and_validation_is_not_filtered(base: Path) -> None:
@@ -159,7 +164,7 @@ def test_regularisation_draws_anew_each_epoch_and_again_the_same(base: Path) -> 
 
     first, second = pieces(1), pieces(2)
     assert pieces(1) == first != second
-    tokenizer = prepared.tokenizers.source
+    tokenizer = prepared.assets.tokenizers.source
     assert all(tokenizer.decode(ids) == tokenizer.decode(second[line]) for line, ids in first.items())
 
 
@@ -196,4 +201,11 @@ def test_a_mistake_is_one_clear_line_and_leaves_no_store(base: Path, changes: di
 def test_only_filtered_lines_left_is_told_when_the_tokenizer_is_given_too(base: Path) -> None:
     given = TokenizerPair.one(Tokenizer.train(["x"], schema.Tokenizer.model_validate({"kind": "byte"})))
     with pytest.raises(DataError, match="no line is left to train on"):
-        prepare(recipe(data={"filters": {"max_characters": 1}}), base, base / "cache", tokenizers=given)
+        prepare(recipe(data={"filters": {"max_characters": 1}}), base, base / "cache", start=Assets(given))
+
+
+def test_the_training_lines_are_the_source_side_or_the_text(base: Path) -> None:
+    for settings, side in ((recipe(), "source"), (language_model(), "text")):
+        named = find_task(settings.task_name).training_lines(settings, base)
+        assert named is not None
+        assert (named[0], list(named[1])) == (side, lines(200, 1))

@@ -1,0 +1,81 @@
+"""What a model needs besides its weights: tokenizers, names of classes, how pictures and sound are read.
+
+    tokenizer.json       (or source.tokenizer.json and target.tokenizer.json) of models that read or write text
+    labels.json          {"labels": [name, …]} of models that choose among classes, in the order of their outputs
+    preprocessing.json   of models that read pictures or sound: sizes, normalisation, …; its task checks what it says
+
+Needs no torch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field, ValidationError
+
+from headwise.bundle.declaration import explain
+from headwise.bundle.directory import read_json, write_json
+from headwise.config.family import Section
+from headwise.errors import ModelError
+from headwise.text.tokenizer import TokenizerPair
+
+LABELS, PREPROCESSING = "labels.json", "preprocessing.json"
+MOST_LABELS = 100_000
+_LARGEST_LABELS, _LARGEST_PREPROCESSING = 16 << 20, 1 << 20  # bytes
+
+
+class Saved(Protocol):
+    """Anything that is written beside the weights: assets, or tokenizers alone."""
+
+    def save(self, directory: Path) -> object: ...
+
+
+class _Labels(Section):
+    labels: Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(max_length=MOST_LABELS)]
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The files of a model directory that say how its inputs are read and its outputs are named."""
+
+    text: TokenizerPair | None = None
+    labels: tuple[str, ...] = ()
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tokenizers(self) -> TokenizerPair:
+        """The tokenizers of a model that must have them."""
+        if self.text is None:
+            raise ModelError("this model has no tokenizer: it does not read or write text")
+        return self.text
+
+    def save(self, directory: Path) -> None:
+        if self.text is not None:
+            self.text.save(directory)
+        if self.labels:
+            write_json(directory / LABELS, {"labels": list(self.labels)})
+        if self.preprocessing:
+            write_json(directory / PREPROCESSING, dict(self.preprocessing))
+
+    @classmethod
+    def load(cls, directory: Path) -> Assets:
+        """Reads those of the files that there are."""
+        names = set(os.listdir(directory))
+        text = TokenizerPair.load(directory) if any(name.endswith("tokenizer.json") for name in names) else None
+        labels = _read_labels(directory / LABELS) if LABELS in names else ()
+        preprocessing = read_json(directory / PREPROCESSING, _LARGEST_PREPROCESSING) if PREPROCESSING in names else {}
+        return cls(text, labels, preprocessing)
+
+
+def _read_labels(file: Path) -> tuple[str, ...]:
+    try:
+        labels = _Labels.model_validate(read_json(file, _LARGEST_LABELS)).labels
+    except ValidationError as error:
+        raise ModelError(f"{file} is damaged: {explain(error)}; take another copy of the model") from None
+    if len(set(labels)) < len(labels):
+        raise ModelError(f"{file} is damaged: a label stands in it twice; take another copy of the model")
+    return tuple(labels)
