@@ -14,7 +14,7 @@ from headwise.text.tokenizer import TokenizerPair
 def test_the_network_is_as_large_as_the_vocabulary(language_model: Path) -> None:
     tokenizers = TokenizerPair.load(language_model)
     recipe = build_recipe({"model": {"family": "lm"}})
-    assert TASK.sizes(tokenizers, recipe) == {"vocab": tokenizers.target.size}
+    assert TASK.sizes(Assets(tokenizers), recipe) == {"vocab": tokenizers.target.size}
 
 
 def test_regularisation_of_running_text_is_refused() -> None:
