@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import open_bundle
 from headwise.config.recipe import build_recipe
 from headwise.errors import RecipeError, UsageError
