@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headwise.models.lm import LanguageModel
     from headwise.models.recurrent import RecurrentSeq2Seq
     from headwise.models.transformer import Transformer
+    from headwise.models.vit import ViT
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
     from headwise.workflows.load import load
@@ -34,6 +35,7 @@ __all__ = [
     "Transformer",
     "Translation",
     "Translator",
+    "ViT",
     "label_smoothed_cross_entropy",
     "load",
     "nn",
@@ -46,6 +48,7 @@ _LAZY = {
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "Bert": ("headwise.models.bert", "Bert"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
+    "ViT": ("headwise.models.vit", "ViT"),
     "load": ("headwise.workflows.load", "load"),
     "Translator": ("headwise.tasks.translate", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),

@@ -76,10 +76,12 @@ class Residual(nn.Module):
         super().__init__()
         self.norm, self.dropout, self.norm_first = norm, Dropout(dropout), norm_first
 
-    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], rows: int | None = None) -> Tensor:
+        """`rows`: the sublayer computes only so many positions, the first ones."""
+        kept = x if rows is None else x[:, :rows]
         if self.norm_first:
-            return self.dropout.added(x, sublayer(self.norm(x)))
-        out: Tensor = self.norm(self.dropout.added(x, sublayer(x)))
+            return self.dropout.added(kept, sublayer(self.norm(x)))
+        out: Tensor = self.norm(self.dropout.added(kept, sublayer(x)))
         return out
 
 
@@ -91,9 +93,17 @@ class EncoderLayer(nn.Module):
         self.self_attention, self.self_residual = make.attention(), make.residual()
         self.feed_forward, self.feed_residual = make.feed_forward(), make.residual()
 
-    def forward(self, x: Tensor, allowed: Tensor | None = None, **options: Any) -> Tensor:  # (B, T, D) -> (B, T, D)
-        """`options` go to the attention: bias, causal, past."""
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, y, allowed, **options))
+    def forward(
+        self, x: Tensor, allowed: Tensor | None = None, *, rows: int | None = None, **options: Any
+    ) -> Tensor:  # (B, T, D) -> (B, T, D)
+        """`rows`: only the first so many positions are computed. `options` go to the attention: bias, causal, past."""
+
+        def attend(y: Tensor) -> Tensor:
+            query = y if rows is None else y[:, :rows]
+            attended: Tensor = self.self_attention(query, y, y, allowed, **options)
+            return attended
+
+        x = self.self_residual(x, attend, rows)
         out: Tensor = self.feed_residual(x, self.feed_forward)
         return out
 
@@ -140,11 +150,21 @@ class Encoder(nn.Module):
         self.norm = make.final_norm(final_norm)
 
     def forward(
-        self, x: Tensor, allowed: Tensor | None = None, *, past: Sequence[Cache] | None = None, **options: Any
-    ) -> Tensor:  # (B, T, D) -> (B, T, D)
-        """`past` has one cache per layer; `options` go to every attention: bias, causal."""
+        self,
+        x: Tensor,
+        allowed: Tensor | None = None,
+        *,
+        past: Sequence[Cache] | None = None,
+        rows: int | None = None,
+        **options: Any,
+    ) -> Tensor:  # (B, T, D) -> (B, T or rows, D)
+        """`past` has one cache per layer; `options` go to every attention: bias, causal.
+
+        With `rows` the last layer computes only the first so many positions: a classifier reads a single state.
+        """
         for index, layer in enumerate(self.layers):
-            x = layer(x, allowed, past=None if past is None else past[index], **options)
+            wanted = rows if index == len(self.layers) - 1 else None
+            x = layer(x, allowed, past=None if past is None else past[index], rows=wanted, **options)
         out: Tensor = self.norm(x)
         return out
 

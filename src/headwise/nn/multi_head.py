@@ -42,9 +42,11 @@ class MultiHeadAttention(Attention):
         return self.attend(q, k, v, allowed, bias=bias, causal=causal)
 
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        """Projects the three inputs into the heads' subspaces, (B, H, length, K) each; self-attention by one matmul."""
+        """Projects the three inputs into the heads' subspaces, (B, H, length, K) each; equal inputs by one matmul."""
         if query is key and key is value:
             return self.heads(query, 0, 3)
+        if key is value:
+            return *self.heads(query, 0, 1), *self.heads(key, 1, 3)
         return *self.heads(query, 0, 1), *self.heads(key, 1, 2), *self.heads(value, 2, 3)
 
     def attend(

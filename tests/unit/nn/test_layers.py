@@ -148,3 +148,10 @@ def test_makers_that_do_not_fit_are_one_clear_line() -> None:
         DecoderLayer(replace(make, cross_attention=None))
     with pytest.raises(ShapeError, match=r"norm must be 'post'.*not 'middle'"):
         LayerMakers.standard(4, 2, 4, norm="middle")
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_stack_that_computes_only_the_first_rows_of_its_last_layer_gives_the_same_rows(norm: str) -> None:
+    stack = Encoder(LayerMakers.standard(8, 2, 16, norm=norm), 3).eval()
+    x, allowed = torch.randn(2, 5, 8), torch.tensor([[True, True, True, False, True]])
+    torch.testing.assert_close(stack(x, allowed, rows=2), stack(x, allowed)[:, :2])

@@ -1,0 +1,141 @@
+"""Our ViT computes what `transformers` computes with the same weights: any size of picture, states, logits, gradients.
+
+Weights are taken from saved files: in memory `transformers` has other names than the files on the Hub.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fixtures_published import randomised
+from safetensors.torch import load_file
+from torch import Tensor
+
+import headwise as hw
+
+RENAMED = (
+    (r"embeddings\.cls_token", "class_token"),
+    (r"embeddings\.position_embeddings", "positions.weight"),
+    (r"embeddings\.patch_embeddings\.projection", "stem"),
+    (r"encoder\.layer\.", "encoder.layers."),
+    (r"layernorm_before", "self_residual.norm"),
+    (r"layernorm_after", "feed_residual.norm"),
+    (r"attention\.output\.dense", "self_attention.output"),
+    (r"intermediate\.dense", "feed_forward.inner"),
+    (r"(\d)\.output\.dense", r"\1.feed_forward.outer"),
+    (r"^layernorm\.", "encoder.norm."),
+    (r"classifier", "output"),
+)
+SIZES = {
+    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 32,
+    "patch_size": 8, "num_labels": 7,
+}  # fmt: skip
+
+
+def converted(file: Path, shapes: dict[str, torch.Size]) -> dict[str, Tensor]:
+    """The weights of a file on the Hub under our names."""
+    ours: dict[str, Tensor] = {}
+    thirds: dict[str, dict[str, Tensor]] = {}
+    for hub_name, weight in load_file(file).items():
+        name = hub_name.removeprefix("vit.")
+        for pattern, replacement in RENAMED:
+            name = re.sub(pattern, replacement, name)
+        if found := re.fullmatch(r"(.*)\.attention\.attention\.(query|key|value)\.(weight|bias)", name):
+            place = f"{found[1]}.self_attention.query_key_value.{found[3]}"
+            thirds.setdefault(place, {})[found[2]] = weight
+        elif not name.startswith("pooler."):
+            ours[name] = weight
+    ours |= {place: torch.cat([parts[name] for name in ("query", "key", "value")]) for place, parts in thirds.items()}
+    return {name: weight.reshape(shapes[name]) for name, weight in ours.items()}
+
+
+def pair(folder: Path, classifies: bool = True, **changes: Any) -> tuple[Any, hw.ViT]:
+    """A random model of `transformers`, and ours with the weights of its file."""
+    from transformers import ViTConfig, ViTForImageClassification, ViTModel
+
+    torch.manual_seed(0)
+    config = ViTConfig(**{**SIZES, **changes})
+    theirs = randomised((ViTForImageClassification if classifies else ViTModel)(config))
+    theirs.save_pretrained(folder)  # type: ignore[operator]
+    ours = hw.ViT(
+        image_size=config.image_size, patch_size=config.patch_size, channels=config.num_channels,
+        classes=config.num_labels if classifies else 0, model_dim=config.hidden_size, layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads, ff_dim=config.intermediate_size, activation=config.hidden_act,
+        norm_epsilon=config.layer_norm_eps,
+    )  # fmt: skip
+    shapes = {name: weight.shape for name, weight in ours.state_dict().items()}
+    ours.load_state_dict(converted(folder / "model.safetensors", shapes))
+    return theirs, ours.eval()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"num_channels": 1, "num_labels": 2}, {"layer_norm_eps": 1e-6, "hidden_act": "relu"}, {"patch_size": 4}],
+    ids=lambda changes: ",".join(changes) or "plain",
+)
+def test_logits_and_states_are_those_of_hugging_face(tmp_path: Path, changes: dict[str, Any]) -> None:
+    theirs, ours = pair(tmp_path, **changes)
+    pixels = torch.randn(3, theirs.config.num_channels, 32, 32)
+    with torch.no_grad():
+        expected, found = theirs(pixels, output_hidden_states=True), ours(pixels)
+        torch.testing.assert_close(found, expected.logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(ours.hidden(pixels), theirs.vit(pixels)[0], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(48, 48), (24, 24), (16, 40), (64, 32), (37, 45), (32, 39), (8, 8)])
+def test_pictures_of_other_sizes_get_the_same_interpolated_positions(tmp_path: Path, size: tuple[int, int]) -> None:
+    theirs, ours = pair(tmp_path)
+    pixels = torch.randn(2, 3, *size)
+    with torch.no_grad():
+        expected = theirs(pixels, interpolate_pos_encoding=True).logits
+        torch.testing.assert_close(ours(pixels), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (40, 24)])
+def test_a_model_without_classes_has_the_states_of_vitmodel(tmp_path: Path, size: tuple[int, int]) -> None:
+    theirs, ours = pair(tmp_path, classifies=False)
+    pixels = torch.randn(2, 3, *size)
+    with torch.no_grad():
+        expected = theirs(pixels, interpolate_pos_encoding=True)
+        torch.testing.assert_close(ours.hidden(pixels), expected.last_hidden_state, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(ours.states(pixels), expected.last_hidden_state[:, 0], atol=1e-5, rtol=1e-5)
+        # The pooler, which classification does not use, is a layer on our state of [CLS].
+        pooled = torch.tanh(theirs.pooler.dense(ours.states(pixels)))
+        torch.testing.assert_close(pooled, expected.pooler_output, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (48, 24)])
+def test_gradients_are_those_of_hugging_face(tmp_path: Path, size: tuple[int, int]) -> None:
+    theirs, ours = pair(tmp_path / "model")
+    pixels, labels = torch.randn(4, 3, *size), torch.tensor([0, 3, 6, 3])
+    theirs(pixels, labels=labels, interpolate_pos_encoding=True).loss.backward()
+    total, _ = ours.output.loss(ours.states(pixels), labels)
+    (total / len(labels)).backward()
+    # The gradients go the way of the weights: into a file with the Hub's names, and from there to ours.
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.copy_(parameter.grad)
+    theirs.save_pretrained(tmp_path / "gradients")
+    expected = converted(
+        tmp_path / "gradients/model.safetensors", {name: p.shape for name, p in ours.named_parameters()}
+    )
+    assert expected.keys() == {name for name, _ in ours.named_parameters()}
+    for name, parameter in ours.named_parameters():
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, expected[name], atol=1e-5, rtol=1e-5, msg=name)
+
+
+def test_dropout_is_where_hugging_face_has_it(tmp_path: Path) -> None:
+    """Mean and variance over many draws agree; without dropout inside of the feed-forward, which they do not have."""
+    theirs, ours = pair(tmp_path, num_hidden_layers=1, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
+    same = hw.ViT(**{**ours.architecture, "dropout": 0.3, "activation_dropout": 0.0})
+    same.load_state_dict(ours.state_dict())
+    pixels = torch.randn(1, 3, 32, 32).expand(4000, -1, -1, -1)
+    with torch.no_grad():
+        expected, found = theirs.train()(pixels).logits, same.train()(pixels)
+    torch.testing.assert_close(found.mean(0), expected.mean(0), atol=0.05, rtol=0.0)
+    torch.testing.assert_close(found.std(0), expected.std(0), atol=0.05, rtol=0.05)
