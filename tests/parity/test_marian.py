@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 import headwise
 from headwise.bundle.weights import open_model, save_model
-from headwise.interop.huggingface.families.marian import tokenizers
+from headwise.interop.huggingface.families.marian import read_beside
 from headwise.interop.huggingface.published import Config
 from headwise.models.transformer import Transformer
 from headwise.workflows.export import export_model
@@ -159,9 +159,11 @@ def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, cor
     if not folder.is_dir():
         pytest.skip("no opus-mt-en-mg-tokenizer among the published models of HEADWISE_MODELS")
     theirs = MarianTokenizer.from_pretrained(folder)
-    ours = tokenizers(folder, Config(folder / "config.json", json.loads((folder / "config.json").read_text())))
+    ours = read_beside(folder, Config(folder / "config.json", json.loads((folder / "config.json").read_text())))
     there = dict(enumerate(ours.numbering.order, ours.numbering.absent))
+    assert ours.tokenizers is not None
+    source = ours.tokenizers.source
     with gzip.open(corpora / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as lines:
         texts = [line.rstrip("\n") for line in lines][:1000]
     for text in texts:
-        assert [there[n] for n in ours.pair.source.encode(text)] == theirs(text)["input_ids"][:-1]
+        assert [there[n] for n in source.encode(text)] == theirs(text)["input_ids"][:-1]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from headwise.bundle.assets import Saved
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
+from headwise.bundle.golden import GOLDEN, check_golden
 from headwise.bundle.stored_weights import Shapes, check_sizes, stored_shapes
 from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.models.interface import Network
@@ -68,13 +69,15 @@ def _in_precision(weights: dict[str, Tensor], precision: str) -> dict[str, Tenso
 def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     """The model of a directory, in evaluation mode, with exactly the weights that its architecture declares.
 
-    It computes in float32, however its weights are stored.
+    It computes in float32, however its weights are stored. An imported model must still give its golden answer.
     """
     check_weights(bundle)
     with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
         model = build_model(bundle.family, bundle.architecture)
     set_weights(model, load_tensors(bundle.path / WEIGHTS))
-    return model.to(device).eval()
+    model.eval()
+    check_golden(model, bundle.card.get(GOLDEN), bundle.path)
+    return model.to(device)
 
 
 def start_from(bundle: Bundle, sizes: Mapping[str, Any]) -> tuple[Network, list[str]]:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
+
+from headwise.text.vocabulary import EOS
 
 
 class OutputLayer(Protocol):
@@ -56,6 +59,14 @@ class Network(nn.Module):
     def entrance(self) -> nn.Module | None:
         """The module that receives the input's embeddings (B, S, D): where saliency is measured."""
         return None
+
+    def probe(self) -> tuple[Tensor, ...]:
+        """A fixed input of `states`, by whose answer an imported model is recognised; here four tokens per vocabulary.
+
+        A network that reads anything else has its own.
+        """
+        vocabularies = [int(size) for name, size in self.architecture.items() if name.endswith("vocab")]
+        return tuple(torch.tensor([[min(EOS + n, vocab - 1) for n in range(1, 5)]]) for vocab in vocabularies)
 
 
 @runtime_checkable

@@ -32,11 +32,10 @@ def export_model(model: str | Path, output: Path, to: str = "ctranslate2", preci
 
 def _with_golden(bundle: Bundle) -> Bundle:
     """The model with an answer of its own in its card, by which whoever imports it sees that nothing was lost."""
+    from headwise.bundle.golden import GOLDEN, golden_output
     from headwise.bundle.weights import load_model
-    from headwise.workflows.import_model import golden_output
 
-    golden = golden_output(load_model(bundle), bundle.task_name)
-    return replace(bundle, card={**bundle.card, "golden": golden})
+    return replace(bundle, card={**bundle.card, GOLDEN: golden_output(load_model(bundle))})
 
 
 def _may_replace(output: Path) -> bool:

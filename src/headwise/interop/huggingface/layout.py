@@ -1,12 +1,12 @@
-"""What each architecture of the Hub declares: a key table that serves both directions, a config map, its tokenizers."""
+"""What each architecture of the Hub declares: a key table for both directions, a config map, its other files."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,98 +15,85 @@ from torch import Tensor
 
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface import families
+from headwise.interop.huggingface.keys import Key, Orders
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, Origin
 from headwise.text.tokenizer import TokenizerPair
 
 Architecture = dict[str, Any]  # the arguments that build our network
 
-
-@dataclass(frozen=True)
-class Key:
-    """One of our weights and the published ones that it holds. Transforms are undone in reverse order."""
-
-    ours: str
-    theirs: tuple[str, ...]  # several stand one below the other in ours
-    transposed: bool = False  # published as (in, out)
-    vocabulary: bool = False  # rows are tokens, which we number in our own order
-    flattened: bool = False  # published with a leading axis of 1
-    width: tuple[int, ...] = ()  # axes of ours that are the model's width, which has another order there
-
-    def at(self, layer: int) -> Key:
-        """The key of one layer: its number stands in for {}."""
-        return replace(self, ours=self.ours.format(layer), theirs=tuple(name.format(layer) for name in self.theirs))
-
-    def shape(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """The shape of ours, from those of theirs."""
-        turned = [shape[::-1] if self.transposed else shape[1:] if self.flattened else shape for shape in shapes]
-        if not all(shape and shape[1:] == turned[0][1:] for shape in turned):
-            return ()
-        return (sum(shape[0] for shape in turned), *turned[0][1:])
-
-    def to_ours(self, tensors: Sequence[Tensor], order: Tensor, width: Tensor | None) -> Tensor:
-        """`order` has the published row of each of ours, `width` the published place of each of our coordinates."""
-        turned = [x.T if self.transposed else x.flatten() if self.flattened else x for x in tensors]
-        whole = turned[0] if len(turned) == 1 else torch.cat(turned)
-        whole = whole[order] if self.vocabulary else whole
-        for axis in self.width:
-            whole = whole if width is None else whole.index_select(axis, width)
-        return whole.contiguous()
-
-    def to_theirs(self, tensor: Tensor, order: Tensor, width: Tensor | None) -> dict[str, Tensor]:
-        for axis in self.width:
-            tensor = tensor if width is None else tensor.index_select(axis, width.argsort())
-        tensor = tensor[order.argsort()] if self.vocabulary else tensor
-        parts = tensor.chunk(len(self.theirs))
-        turned = [x.T if self.transposed else x[None] if self.flattened else x for x in parts]
-        return {name: x.contiguous() for name, x in zip(self.theirs, turned, strict=True)}
+__all__ = ["Architecture", "Beside", "Key", "Layout", "layout_for", "layout_of", "layouts"]
 
 
 @dataclass(frozen=True)
-class Tokenized:
-    """The tokenizers of a published model in our numbering."""
+class Beside:
+    """What stands beside the weights of a published model, as we have it. Each architecture has what it needs."""
 
-    pair: TokenizerPair
-    numbering: Numbering
-    origins: tuple[Origin, ...]  # one for each tokenizer of the pair
+    tokenizers: TokenizerPair | None = None
+    numberings: tuple[Numbering, ...] = ()  # of the vocabulary; of source and target where they have two
+    origins: tuple[Origin, ...] = ()  # one for each tokenizer of the pair
+    labels: tuple[str, ...] = ()  # names of classes, in the order of the outputs
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)  # how pictures or sound are read, in our terms
+
+    @property
+    def numbering(self) -> Numbering:
+        """Of the only vocabulary, or of the target's."""
+        return self.numberings[-1]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How an architecture of the Hub and a family of ours become each other."""
+    """How one class of the Hub and a family of ours, for one task, become each other.
+
+    A file of `families` is named like a `model_type` and has its layouts in LAYOUTS, one for each class: the same
+    network with another head is another class there, and another task here.
+    """
 
     family: str
     class_name: str  # as `architectures` in config.json names it
     task: str
-    read_config: Callable[[Config], Architecture]  # settings of ours, without the sizes of vocabularies
+    read_config: Callable[[Config], Architecture]  # settings of ours, without the sizes that come from the other files
     write_config: Callable[[Architecture], dict[str, Any]]  # raises UsageError for what cannot be expressed
     keys: Callable[[Architecture], Iterable[Key]]
-    tokenizers: Callable[[Path, Config], Tokenized]
-    sizes: Callable[[Numbering], dict[str, int]]
+    read_beside: Callable[[Path, Config], Beside]
+    sizes: Callable[[Beside], dict[str, int]]  # the network's arguments that come from the other files
     special_config: Callable[[Numbering], dict[str, Any]] | None = None  # ids of special tokens; None: by their roles
+    # Tensors that a file must have although they hold nothing of ours; further JSON files by name.
+    constants: Callable[[Architecture], dict[str, Tensor]] = lambda architecture: {}
+    files: Callable[[Architecture, Beside], dict[str, dict[str, Any]]] = lambda architecture, beside: {}
     ends_texts: bool = False  # an end of sentence stands after every text
     ignored: str = r"(?!)"  # published names that hold no weights of their own
+    renamed: tuple[tuple[str, str], ...] = ()  # patterns of names in old files, and what stands there today
     prefix: str = ""  # that some files leave out
     width: Callable[[int], list[int]] | None = None  # the published place of each coordinate of our model's width
 
-    def all_keys(self, architecture: Architecture, names: Iterable[str] = ()) -> list[Key]:
-        """`names` are those of a file, which may lack the prefix."""
-        keys = list(self.keys(architecture))
-        if self.prefix and names and not any(name.startswith(self.prefix) for name in names):
-            keys = [replace(k, theirs=tuple(name.removeprefix(self.prefix) for name in k.theirs)) for k in keys]
-        return keys
+    def today(self, names: Iterable[str], wanted: Container[str]) -> dict[str, str]:
+        """The names of a file by those of the key table, which are `wanted`."""
+        found: dict[str, str] = {}
+        for name in names:
+            new = name
+            for pattern, replacement in self.renamed:
+                new = re.sub(pattern, replacement, new)
+            if new not in wanted and f"{self.prefix}{new}" in wanted:
+                new = f"{self.prefix}{new}"
+            if new in found:
+                raise ModelError(f"the weights {found[new]} and {name} are the same one; take another copy")
+            found[new] = name
+        return found
 
     def is_ignored(self, name: str) -> bool:
         return re.fullmatch(self.ignored, name) is not None
 
-    def width_order(self, architecture: Architecture) -> Tensor | None:
-        return None if self.width is None else torch.tensor(self.width(architecture["model_dim"]))
+    def orders(self, architecture: Architecture, numberings: tuple[Numbering, ...]) -> Orders:
+        width = None if self.width is None else torch.tensor(self.width(architecture["model_dim"]))
+        rows = {} if not numberings else {"source": numberings[0], "target": numberings[-1]}
+        return Orders({side: torch.tensor(numbering.order) for side, numbering in rows.items()}, width)
 
 
-def layouts() -> dict[str, Layout]:
-    """All of them, by `model_type`."""
+def layouts() -> dict[str, tuple[Layout, ...]]:
+    """All of them, by `model_type`; the first of each is that of a config that names no class."""
     names = [module.name for module in pkgutil.iter_modules(families.__path__)]
-    return {name: importlib.import_module(f"{families.__name__}.{name}").LAYOUT for name in sorted(names)}
+    return {name: importlib.import_module(f"{families.__name__}.{name}").LAYOUTS for name in sorted(names)}
 
 
 def layout_of(config: Config) -> Layout:
@@ -117,12 +104,28 @@ def layout_of(config: Config) -> Layout:
     if not isinstance(kind, str) or kind not in known:
         raise ModelError(f"{config.file}: the architecture {kind!r} is unknown; Headwise imports {', '.join(known)}")
     classes: Any = config.values.get("architectures")
-    if isinstance(classes, list) and classes and known[kind].class_name not in classes:
-        raise ModelError(f"{config.file}: {classes[0]} is not supported, only {known[kind].class_name}")
-    return known[kind]
+    if not isinstance(classes, list) or not classes:
+        return known[kind][0]
+    found = next((layout for layout in known[kind] if layout.class_name in classes), None)
+    if found is None:
+        names = ", ".join(layout.class_name for layout in known[kind])
+        raise ModelError(f"{config.file}: {classes[0]} is not supported, only {names}")
+    return found
 
 
-def layout_for(family: str) -> tuple[str, Layout] | None:
-    """Its `model_type` and the layout in which a family of ours is exported; None: there is none."""
-    found: Mapping[str, Layout] = layouts()
-    return next(((kind, layout) for kind, layout in found.items() if layout.family == family), None)
+def layout_for(family: str, task: str, settings: Architecture, preferred: object = None) -> tuple[str, Layout]:
+    """The `model_type` and layout in which a model of ours is exported: of those that fit, the `preferred` type."""
+    named = [
+        (kind, layout) for kind, found in layouts().items() for layout in found
+        if (layout.family, layout.task) == (family, task)
+    ]  # fmt: skip
+    named.sort(key=lambda pair: pair[0] != preferred)
+    reasons = []
+    for kind, layout in named:
+        try:
+            layout.write_config(settings)
+        except UsageError as error:
+            reasons.append(str(error))
+        else:
+            return kind, layout
+    raise UsageError(reasons[0] if reasons else f"the Hub's layout of family '{family}', task '{task}' is not known")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from headwise.errors import ModelError
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+MOST_LABELS = 100_000
 _NUMBERS = ("F64", "F32", "F16", "BF16")  # kinds of numbers that become float32
 
 
@@ -51,6 +52,18 @@ class Config:
         if value != wanted:
             raise ModelError(f"{self.file}: {key} = {value!r} is not supported, only {wanted!r}")
 
+    def labels(self) -> tuple[str, ...]:
+        """Names of classes in the order of the outputs; a model that names none has LABEL_0, LABEL_1, …"""
+        named = self.values.get("id2label")
+        if named is None:
+            return tuple(f"LABEL_{number}" for number in range(min(self.number("num_labels", 2), MOST_LABELS)))
+        if not isinstance(named, dict) or len(named) > MOST_LABELS:
+            raise ModelError(f"{self.file}: id2label must name each class by its number")
+        found = tuple(named.get(str(number)) for number in range(len(named)))
+        if not found or not all(isinstance(name, str) and name for name in found) or len(set(found)) < len(found):
+            raise ModelError(f"{self.file}: id2label must give the classes 0, 1, 2, … different names")
+        return tuple(str(name) for name in found)
+
     def token(self, key: str, vocab: int) -> int | None:
         """The id of a special token; None where it is not one of the vocabulary."""
         value = self.values.get(key)
@@ -64,6 +77,7 @@ class Stored:
 
     file: Path
     shape: tuple[int, ...]
+    name: str  # in the file
 
 
 @dataclass(frozen=True)
@@ -78,11 +92,15 @@ class Published:
         """As float32."""
         return [self._read(name) for name in names]
 
+    def renamed(self, names: Mapping[str, str]) -> Published:
+        """The same tensors under other names: `names` has the present one of each."""
+        return replace(self, tensors={new: self.tensors[name] for new, name in names.items()})
+
     def _read(self, name: str) -> Tensor:
         file = self.tensors[name].file
         try:
             with safe_open(file, framework="pt") as stored:
-                tensor: Tensor = stored.get_tensor(name)
+                tensor: Tensor = stored.get_tensor(self.tensors[name].name)
         except (OSError, SafetensorError) as error:
             raise _damaged(file, error) from error
         return tensor.to(torch.float32)
@@ -129,7 +147,7 @@ def _headers(file: Path) -> dict[str, Stored]:
         with safe_open(file, framework="pt") as stored:
             slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
             kinds = {name: piece.get_dtype() for name, piece in slices.items()}
-            found = {name: Stored(file, tuple(piece.get_shape())) for name, piece in slices.items()}
+            found = {name: Stored(file, tuple(piece.get_shape()), name) for name, piece in slices.items()}
     except (OSError, SafetensorError) as error:
         raise _damaged(file, error) from error
     for name, kind in kinds.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ from safetensors.torch import save_file
 
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, write_directory, write_json
+from headwise.bundle.golden import GOLDEN as IN_CARD
 from headwise.errors import ModelError, UsageError
-from headwise.interop.huggingface.layout import layout_for
+from headwise.interop.huggingface.layout import Architecture, Beside, Layout, layout_for
 from headwise.interop.huggingface.published import CONFIG
 from headwise.interop.huggingface.read import GOLDEN
 from headwise.text.published import Numbering, Origin, release
@@ -22,51 +22,67 @@ _FILES = ("tokenizer.json", "target.tokenizer.json")
 _ROLES = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 
 
-def export(bundle: Bundle, tokenizers: TokenizerPair, directory: Path) -> None:
+def export(
+    bundle: Bundle,
+    tokenizers: TokenizerPair | None,
+    directory: Path,
+    labels: tuple[str, ...] = (),
+    preprocessing: dict[str, Any] | None = None,
+) -> None:
     """Writes `directory` whole or not at all."""
-    found = layout_for(bundle.family)
-    if found is None:
-        raise UsageError(f"{bundle.path} cannot be exported: the Hub's layout of family '{bundle.family}' is not known")
-    kind, layout = found
-    if tokenizers.source.size != tokenizers.target.size:
-        raise UsageError(f"{bundle.path} cannot be exported: its two vocabularies are one in the Hub's layout")
     architecture = bundle.declared.settings.model_validate(bundle.settings).model_dump(mode="json")
     architecture |= {name: bundle.architecture[name] for name in bundle.declared.sizes}
+    origin: Any = bundle.card.get("origin")
+    preferred = origin.get("model_type") if isinstance(origin, dict) else None
     try:
-        config = layout.write_config(architecture)
+        kind, layout = layout_for(bundle.family, bundle.task_name, architecture, preferred)
+        beside = _beside(bundle, tokenizers, architecture, labels, preprocessing or {})
     except UsageError as error:
         raise UsageError(f"{bundle.path} cannot be exported: {error}") from None
-    absent, origins = architecture["absent"], _origins(bundle)
-    origin = origins[0] if origins else None
+    weights = _weights(bundle, layout, architecture, beside)
+    config = {"model_type": kind, "architectures": [layout.class_name], "dtype": "float32"}
+    config |= {**_special(layout, beside), **_labels(labels), **layout.write_config(architecture)}
+    config |= {GOLDEN: bundle.card[IN_CARD]} if IN_CARD in bundle.card else {}
+
+    def fill(new: Path) -> None:
+        save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
+        if beside.tokenizers is not None:
+            _write_tokenizers(new, layout, beside, bundle.languages, int(architecture.get("absent", 0)))
+        for name, content in layout.files(architecture, beside).items():
+            write_json(new / name, content)
+        write_json(new / CONFIG, config)
+
+    write_directory(directory, fill)
+
+
+def _beside(
+    bundle: Bundle,
+    tokenizers: TokenizerPair | None,
+    architecture: Architecture,
+    labels: tuple[str, ...],
+    preprocessing: dict[str, Any],
+) -> Beside:
+    """What is written beside the weights; a vocabulary has its published order where it was imported."""
+    if tokenizers is None:
+        return Beside(labels=labels, preprocessing=preprocessing)
+    if tokenizers.source.size != tokenizers.target.size:
+        raise UsageError("its two vocabularies are one in the Hub's layout")
+    absent, origins = int(architecture.get("absent", 0)), _origins(bundle)
     rows = tokenizers.target.size - absent
-    numbering = origin.numbering() if origin else Numbering.of(rows, {n: n - absent for n in range(absent, EOS + 1)})
-    order, width = torch.tensor(numbering.order), layout.width_order(architecture)
-    weights = load_tensors(bundle.path / WEIGHTS)
-    theirs: dict[str, torch.Tensor] = {}
+    numbering = origins[0].numbering() if origins else None
+    if numbering is None:
+        numbering = Numbering.of(rows, {n: n - absent for n in range(absent, EOS + 1)})
+    return Beside(tokenizers, (numbering,), origins, labels, preprocessing)
+
+
+def _weights(bundle: Bundle, layout: Layout, architecture: Architecture, beside: Beside) -> dict[str, torch.Tensor]:
+    orders, weights = layout.orders(architecture, beside.numberings), load_tensors(bundle.path / WEIGHTS)
+    theirs = layout.constants(architecture)
     for key in layout.keys(architecture):
         if key.ours not in weights:
             raise ModelError(f"{bundle.path / WEIGHTS} does not fit its architecture: {key.ours} is missing")
-        theirs |= key.to_theirs(weights.pop(key.ours).float(), order, width)
-    if layout.ends_texts and not architecture.get("output_bias", True):
-        theirs["final_logits_bias"] = torch.zeros(1, rows)
-    special = {f"{role}_id": numbering.special[n] for n, role in _ROLES.items() if n in numbering.special}
-    special = layout.special_config(numbering) if layout.special_config else special
-    sides = [tokenizers.source] if tokenizers.shared else [tokenizers.source, tokenizers.target]
-
-    def fill(new: Path) -> None:
-        save_file(theirs, new / WEIGHTS, metadata={"format": "pt"})
-        for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
-            parts = release(side, absent, origin)
-            if layout.ends_texts and origin is None:
-                parts["post_processor"] = _ending(numbering.special[EOS])
-            write_json(new / name, parts)
-        _write_roles(new, tokenizers.source, origins[0] if origins else None, numbering)
-        if len(bundle.languages) == 2:
-            _add(new / "tokenizer_config.json", source_lang=bundle.languages[0], target_lang=bundle.languages[1])
-        described = {"model_type": kind, "architectures": [layout.class_name], "dtype": "float32", **special, **config}
-        write_json(new / CONFIG, {**described, **_golden(bundle, numbering)})
-
-    write_directory(directory, fill)
+        theirs |= key.to_theirs(weights.pop(key.ours).float(), orders)
+    return theirs
 
 
 def _origins(bundle: Bundle) -> tuple[Origin, ...]:
@@ -78,6 +94,40 @@ def _origins(bundle: Bundle) -> tuple[Origin, ...]:
         return ()
 
 
+def _special(layout: Layout, beside: Beside) -> dict[str, Any]:
+    """The ids of special tokens."""
+    if not beside.numberings:
+        return {}
+    if layout.special_config is not None:
+        return layout.special_config(beside.numbering)
+    special = beside.numbering.special
+    return {f"{role}_id": special[number] for number, role in _ROLES.items() if number in special}
+
+
+def _labels(labels: tuple[str, ...]) -> dict[str, Any]:
+    if not labels:
+        return {}
+    numbered = {str(number): name for number, name in enumerate(labels)}
+    return {"id2label": numbered, "label2id": {name: number for number, name in enumerate(labels)}}
+
+
+def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tuple[str, ...], absent: int) -> None:
+    pair, origins = beside.tokenizers, beside.origins
+    assert pair is not None
+    sides = [pair.source] if pair.shared else [pair.source, pair.target]
+    for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
+        parts = release(side, absent, origin)
+        if layout.ends_texts and origin is None:
+            parts["post_processor"] = _ending(beside.numbering.special[EOS])
+        write_json(new / name, parts)
+    # The class that reads any file of the tokenizers library as it stands.
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    config |= _roles(pair.source, origins[0] if origins else None, beside.numbering)
+    if len(languages) == 2:
+        config |= {"source_lang": languages[0], "target_lang": languages[1]}
+    write_json(new / "tokenizer_config.json", config)
+
+
 def _ending(end: int) -> dict[str, Any]:
     """The step by which the tokenizers library puts an end of sentence after a text, as these models read it."""
     text, mark = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}
@@ -87,28 +137,12 @@ def _ending(end: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_roles(folder: Path, tokenizer: Tokenizer, origin: Origin | None, numbering: Numbering) -> None:
+def _roles(tokenizer: Tokenizer, origin: Origin | None, numbering: Numbering) -> dict[str, Any]:
+    """Which token has which role."""
     names = {number: tokenizer.vocabulary[number] for number in numbering.special}
     if origin is not None:
         names = {number: origin.names.get(name, name) for number, name in names.items()}
     roles = {_ROLES[number]: name for number, name in names.items()}
     if BOS in names and PAD not in names:  # begin of sentence is the padding of a model that has no other
         roles["pad_token"] = roles.pop("bos_token")
-    # The class that reads any file of the tokenizers library as it stands.
-    write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles},
-    )
-
-
-def _add(file: Path, **values: str) -> None:
-    write_json(file, {**json.loads(file.read_text(encoding="utf-8")), **values})
-
-
-def _golden(bundle: Bundle, numbering: Numbering) -> dict[str, Any]:
-    """One answer of the model, by which whoever imports it sees that nothing was lost."""
-    golden: Any = bundle.card.get("golden")
-    if not isinstance(golden, dict):
-        return {}
-    order = numbering.order
-    return {GOLDEN: {side: [order[token - numbering.absent] for token in golden[side]] for side in golden}}
+    return roles

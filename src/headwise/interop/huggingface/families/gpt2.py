@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import UsageError
-from headwise.interop.huggingface.layout import Architecture, Key, Layout, Tokenized
+from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, adopt, is_ours, read_parts, vocabulary
 from headwise.text.tokenizer import EOS, TokenizerPair
@@ -87,9 +87,9 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
-    yield Key("embedding.weight", ("transformer.wte.weight",), vocabulary=True)
+    yield Key("embedding.weight", ("transformer.wte.weight",), vocabulary="target")
     if architecture["tie"] == "none":
-        yield Key("output.weight", ("lm_head.weight",), vocabulary=True)
+        yield Key("output.weight", ("lm_head.weight",), vocabulary="target")
     yield Key("positions.weight", ("transformer.wpe.weight",))
     for number in range(architecture["layers"]):
         yield from (key.at(number) for key in _LAYER)
@@ -97,7 +97,7 @@ def keys(architecture: Architecture) -> Iterator[Key]:
     yield Key("stack.norm.bias", ("transformer.ln_f.bias",))
 
 
-def tokenizers(folder: Path, config: Config) -> Tokenized:
+def read_beside(folder: Path, config: Config) -> Beside:
     """Of its special tokens GPT-2 has only the one between texts; ours has four, in front."""
     parts, rows = read_parts(folder), config.number("vocab_size")
     end = config.token("eos_token_id", rows)
@@ -106,18 +106,20 @@ def tokenizers(folder: Path, config: Config) -> Tokenized:
         special = {number: number for number in range(EOS + 1)}
     numbering = Numbering.of(rows, special)
     tokenizer, origin = adopt(parts, numbering, folder / "tokenizer.json")
-    return Tokenized(TokenizerPair.one(tokenizer), numbering, (origin,))
+    return Beside(TokenizerPair.one(tokenizer), (numbering,), (origin,))
 
 
-LAYOUT = Layout(
-    family="lm",
-    class_name="GPT2LMHeadModel",
-    task="generate",
-    read_config=read_config,
-    write_config=write_config,
-    keys=keys,
-    tokenizers=tokenizers,
-    sizes=lambda numbering: {"vocab": numbering.vocab},
-    ignored=r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight",
-    prefix="transformer.",
+LAYOUTS = (
+    Layout(
+        family="lm",
+        class_name="GPT2LMHeadModel",
+        task="generate",
+        read_config=read_config,
+        write_config=write_config,
+        keys=keys,
+        read_beside=read_beside,
+        sizes=lambda beside: {"vocab": beside.numbering.vocab, "absent": beside.numbering.absent},
+        ignored=r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight",
+        prefix="transformer.",
+    ),
 )

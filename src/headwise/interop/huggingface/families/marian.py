@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError, UsageError
-from headwise.interop.huggingface.layout import Architecture, Key, Layout, Tokenized
+from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, adopt, is_ours, vocabulary
 from headwise.text.sentencepiece_file import read_pieces, unigram_parts
@@ -63,9 +66,9 @@ _LAYERS = {stack: _layer(stack) for stack in ("encoder", "decoder")}
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
-    yield Key("source_embedding.weight", ("model.shared.weight",), vocabulary=True, width=(1,))
+    yield Key("source_embedding.weight", ("model.shared.weight",), vocabulary="source", width=(1,))
     if architecture["output_bias"]:
-        yield Key("source_embedding.bias", ("final_logits_bias",), vocabulary=True, flattened=True)
+        yield Key("source_embedding.bias", ("final_logits_bias",), published=(1, -1), vocabulary="target")
     for stack, layer in _LAYERS.items():
         for number in range(architecture[f"{stack}_layers"]):
             yield from (key.at(number) for key in layer)
@@ -133,7 +136,7 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tokenizers(folder: Path, config: Config) -> Tokenized:
+def read_beside(folder: Path, config: Config) -> Beside:
     """source.spm and target.spm with the ids of vocab.json; or the files of the tokenizers library that we write."""
     rows = config.number("vocab_size")
     if (folder / "tokenizer.json").is_file():
@@ -148,7 +151,7 @@ def tokenizers(folder: Path, config: Config) -> Tokenized:
     numbering = Numbering.of(rows, _special(config, named, rows))
     adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]
     pair = TokenizerPair(adopted[0][0], adopted[-1][0])
-    return Tokenized(pair, numbering, tuple(origin for _, origin in adopted))
+    return Beside(pair, (numbering,), tuple(origin for _, origin in adopted))
 
 
 def _special(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
@@ -175,17 +178,29 @@ def special_config(numbering: Numbering) -> dict[str, Any]:
     }  # fmt: skip
 
 
-LAYOUT = Layout(
-    family="transformer",
-    class_name="MarianMTModel",
-    task="translate",
-    read_config=read_config,
-    write_config=write_config,
-    keys=keys,
-    tokenizers=tokenizers,
-    sizes=lambda numbering: {"source_vocab": numbering.vocab, "target_vocab": numbering.vocab},
-    special_config=special_config,
-    ends_texts=True,
-    ignored=r"lm_head\.weight|final_logits_bias|model\.(en|de)coder\.embed_(tokens|positions)\.weight",
-    width=in_halves,
-)
+def constants(architecture: Architecture) -> dict[str, Tensor]:
+    """The bias must be in a file there, even if there is none."""
+    rows = architecture["target_vocab"] - architecture["absent"]
+    return {} if architecture["output_bias"] else {"final_logits_bias": torch.zeros(1, rows)}
+
+
+LAYOUTS = (
+    Layout(
+        family="transformer",
+        class_name="MarianMTModel",
+        task="translate",
+        read_config=read_config,
+        write_config=write_config,
+        keys=keys,
+        read_beside=read_beside,
+        sizes=lambda beside: {
+            "source_vocab": beside.numberings[0].vocab, "target_vocab": beside.numbering.vocab,
+            "absent": beside.numbering.absent,
+        },
+        special_config=special_config,
+        constants=constants,
+        ends_texts=True,
+        ignored=r"lm_head\.weight|final_logits_bias|model\.(en|de)coder\.embed_(tokens|positions)\.weight",
+        width=in_halves,
+    ),
+)  # fmt: skip

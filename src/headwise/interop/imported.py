@@ -1,0 +1,52 @@
+"""A published model, read: what a model directory of ours is made from, whatever format it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from headwise.errors import ModelError
+from headwise.text.tokenizer import TokenizerPair
+
+
+class Weights(Mapping[str, Tensor]):
+    """Tensors that are read one at a time, when they are asked for: a model is never in memory twice."""
+
+    def __init__(self, place: object, shapes: Mapping[str, tuple[int, ...]], read: Callable[[str], Tensor]) -> None:
+        self.place, self.shapes, self._read = place, shapes, read
+
+    def __getitem__(self, name: str) -> Tensor:
+        tensor = self._read(name)
+        assert tuple(tensor.shape) == self.shapes[name]
+        if not bool(tensor.isfinite().all()):
+            raise ModelError(f"{self.place}: {name} has numbers that are NaN or infinite; take another copy")
+        return tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Settings, weights and other files, checked against each other."""
+
+    family: str
+    task: str
+    architecture: dict[str, Any]
+    weights: Weights
+    tokenizers: TokenizerPair | None = None
+    labels: tuple[str, ...] = ()
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+    languages: tuple[str, ...] = ()
+    decoding: dict[str, Any] = field(default_factory=dict)
+    origin: dict[str, Any] = field(default_factory=dict)  # for the card
+    golden: list[int] | None = None  # what the model answers to a fixed input, where its files say so
