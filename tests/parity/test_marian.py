@@ -161,8 +161,7 @@ def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, cor
     theirs = MarianTokenizer.from_pretrained(folder)
     ours = read_beside(folder, Config(folder / "config.json", json.loads((folder / "config.json").read_text())))
     there = dict(enumerate(ours.numbering.order, ours.numbering.absent))
-    assert ours.tokenizers is not None
-    source = ours.tokenizers.source
+    source = ours.assets.tokenizers.source
     with gzip.open(corpora / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as lines:
         texts = [line.rstrip("\n") for line in lines][:1000]
     for text in texts:

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from headwise.bundle.assets import Assets
 from headwise.errors import ModelError
-from headwise.text.tokenizer import TokenizerPair
 
 
 class Weights(Mapping[str, Tensor]):
@@ -43,9 +43,7 @@ class Imported:
     task: str
     architecture: dict[str, Any]
     weights: Weights
-    tokenizers: TokenizerPair | None = None
-    labels: tuple[str, ...] = ()
-    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+    assets: Assets
     languages: tuple[str, ...] = ()
     decoding: dict[str, Any] = field(default_factory=dict)
     origin: dict[str, Any] = field(default_factory=dict)  # for the card

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle, open_bundle
 from headwise.errors import UsageError
 from headwise.interop.ctranslate2.export import MANIFEST, export
@@ -21,13 +22,12 @@ def export_model(model: str | Path, output: Path, to: str = "ctranslate2", preci
     bundle = open_bundle(model)
     if output.exists() and not _may_replace(output):
         raise UsageError(f"{output} exists already and is not an export; choose another directory")
-    tokenizers = TokenizerPair.load(bundle.path)
     if to == "ctranslate2":
-        export(bundle, tokenizers, output, precision)
+        export(bundle, TokenizerPair.load(bundle.path), output, precision)
     else:
         from headwise.interop.huggingface.write import export as export_to_hub
 
-        export_to_hub(_with_golden(bundle), tokenizers, output)
+        export_to_hub(_with_golden(bundle), Assets.load(bundle.path), output)
 
 
 def _with_golden(bundle: Bundle) -> Bundle:

@@ -44,8 +44,7 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
 
     def fill(new: Path) -> None:
         write_tensors(new / WEIGHTS, imported.weights, imported.weights.shapes)
-        if imported.tokenizers is not None:
-            imported.tokenizers.save(new)
+        imported.assets.save(new)
         write_config(new, bundle)
         model = load_model(open_bundle(new, verify=False))  # as a user will open it
         check_golden(model, imported.golden, source)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from headwise.bundle.assets import Assets
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface import families
 from headwise.interop.huggingface.keys import Key, Orders
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, Origin
-from headwise.text.tokenizer import TokenizerPair
 
 Architecture = dict[str, Any]  # the arguments that build our network
 
@@ -27,13 +27,11 @@ __all__ = ["Architecture", "Beside", "Key", "Layout", "layout_for", "layout_of",
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside the weights of a published model, as we have it. Each architecture has what it needs."""
+    """What stands beside the weights of a published model, as we have it."""
 
-    tokenizers: TokenizerPair | None = None
+    assets: Assets  # each architecture has those that it needs
     numberings: tuple[Numbering, ...] = ()  # of the vocabulary; of source and target where they have two
-    origins: tuple[Origin, ...] = ()  # one for each tokenizer of the pair
-    labels: tuple[str, ...] = ()  # names of classes, in the order of the outputs
-    preprocessing: Mapping[str, Any] = field(default_factory=dict)  # how pictures or sound are read, in our terms
+    origins: tuple[Origin, ...] = ()  # one for each tokenizer file
 
     @property
     def numbering(self) -> Numbering:

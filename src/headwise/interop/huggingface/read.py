@@ -38,8 +38,8 @@ def read_model(folder: Path) -> Imported:
         return keys[name].to_ours(published.read(keys[name].names), shapes[name], orders)
 
     return Imported(
-        layout.family, layout.task, architecture, Weights(folder, shapes, read), beside.tokenizers, beside.labels,
-        beside.preprocessing, languages_of(folder), {}, _origin(published, beside), config.values.get(GOLDEN),
+        layout.family, layout.task, architecture, Weights(folder, shapes, read), beside.assets, languages_of(folder),
+        {}, _origin(published, beside), config.values.get(GOLDEN),
     )  # fmt: skip
 
 

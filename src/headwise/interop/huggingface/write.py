@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, write_directory, write_json
 from headwise.bundle.golden import GOLDEN as IN_CARD
@@ -16,19 +17,13 @@ from headwise.interop.huggingface.layout import Architecture, Beside, Layout, la
 from headwise.interop.huggingface.published import CONFIG
 from headwise.interop.huggingface.read import GOLDEN
 from headwise.text.published import Numbering, Origin, release
-from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
+from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 _FILES = ("tokenizer.json", "target.tokenizer.json")
 _ROLES = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 
 
-def export(
-    bundle: Bundle,
-    tokenizers: TokenizerPair | None,
-    directory: Path,
-    labels: tuple[str, ...] = (),
-    preprocessing: dict[str, Any] | None = None,
-) -> None:
+def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
     """Writes `directory` whole or not at all."""
     architecture = bundle.declared.settings.model_validate(bundle.settings).model_dump(mode="json")
     architecture |= {name: bundle.architecture[name] for name in bundle.declared.sizes}
@@ -36,17 +31,17 @@ def export(
     preferred = origin.get("model_type") if isinstance(origin, dict) else None
     try:
         kind, layout = layout_for(bundle.family, bundle.task_name, architecture, preferred)
-        beside = _beside(bundle, tokenizers, architecture, labels, preprocessing or {})
+        beside = _beside(bundle, assets, architecture)
     except UsageError as error:
         raise UsageError(f"{bundle.path} cannot be exported: {error}") from None
     weights = _weights(bundle, layout, architecture, beside)
     config = {"model_type": kind, "architectures": [layout.class_name], "dtype": "float32"}
-    config |= {**_special(layout, beside), **_labels(labels), **layout.write_config(architecture)}
+    config |= {**_special(layout, beside), **_labels(assets.labels), **layout.write_config(architecture)}
     config |= {GOLDEN: bundle.card[IN_CARD]} if IN_CARD in bundle.card else {}
 
     def fill(new: Path) -> None:
         save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
-        if beside.tokenizers is not None:
+        if assets.text is not None:
             _write_tokenizers(new, layout, beside, bundle.languages, int(architecture.get("absent", 0)))
         for name, content in layout.files(architecture, beside).items():
             write_json(new / name, content)
@@ -55,16 +50,11 @@ def export(
     write_directory(directory, fill)
 
 
-def _beside(
-    bundle: Bundle,
-    tokenizers: TokenizerPair | None,
-    architecture: Architecture,
-    labels: tuple[str, ...],
-    preprocessing: dict[str, Any],
-) -> Beside:
+def _beside(bundle: Bundle, assets: Assets, architecture: Architecture) -> Beside:
     """What is written beside the weights; a vocabulary has its published order where it was imported."""
+    tokenizers = assets.text
     if tokenizers is None:
-        return Beside(labels=labels, preprocessing=preprocessing)
+        return Beside(assets)
     if tokenizers.source.size != tokenizers.target.size:
         raise UsageError("its two vocabularies are one in the Hub's layout")
     absent, origins = int(architecture.get("absent", 0)), _origins(bundle)
@@ -72,7 +62,7 @@ def _beside(
     numbering = origins[0].numbering() if origins else None
     if numbering is None:
         numbering = Numbering.of(rows, {n: n - absent for n in range(absent, EOS + 1)})
-    return Beside(tokenizers, (numbering,), origins, labels, preprocessing)
+    return Beside(assets, (numbering,), origins)
 
 
 def _weights(bundle: Bundle, layout: Layout, architecture: Architecture, beside: Beside) -> dict[str, torch.Tensor]:
@@ -112,8 +102,7 @@ def _labels(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tuple[str, ...], absent: int) -> None:
-    pair, origins = beside.tokenizers, beside.origins
-    assert pair is not None
+    pair, origins = beside.assets.tokenizers, beside.origins
     sides = [pair.source] if pair.shared else [pair.source, pair.target]
     for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
         parts = release(side, absent, origin)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import save_model
 from headwise.config import schema
@@ -32,5 +33,5 @@ def test_what_gpt2_does_not_have_is_refused_with_its_reason(tmp_path: Path, chan
     sizes = {**FAMILY.presets["gpt2"], "model_dim": 8, "num_heads": 2, "layers": 1, "ff_dim": 8, **changes}
     save_model(tmp_path / "own", LanguageModel(vocab=tokenizers.target.size, **sizes), tokenizers, family="lm")
     with pytest.raises(UsageError, match=f"cannot be exported: .*{why}"):
-        export(open_bundle(tmp_path / "own"), tokenizers, tmp_path / "out")
+        export(open_bundle(tmp_path / "own"), Assets(tokenizers), tmp_path / "out")
     assert not (tmp_path / "out").exists()

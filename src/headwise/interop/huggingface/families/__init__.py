@@ -1,1 +1,1 @@
-"""One file per architecture of the Hub, named like its `model_type`, with its declaration in LAYOUT."""
+"""One file per architecture of the Hub, named like its `model_type`: LAYOUTS has a layout for each class."""

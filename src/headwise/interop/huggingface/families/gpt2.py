@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from headwise.bundle.assets import Assets
 from headwise.errors import UsageError
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
@@ -106,7 +107,7 @@ def read_beside(folder: Path, config: Config) -> Beside:
         special = {number: number for number in range(EOS + 1)}
     numbering = Numbering.of(rows, special)
     tokenizer, origin = adopt(parts, numbering, folder / "tokenizer.json")
-    return Beside(TokenizerPair.one(tokenizer), (numbering,), (origin,))
+    return Beside(Assets(TokenizerPair.one(tokenizer)), (numbering,), (origin,))
 
 
 LAYOUTS = (

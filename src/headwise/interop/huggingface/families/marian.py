@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
@@ -151,7 +152,7 @@ def read_beside(folder: Path, config: Config) -> Beside:
     numbering = Numbering.of(rows, _special(config, named, rows))
     adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]
     pair = TokenizerPair(adopted[0][0], adopted[-1][0])
-    return Beside(pair, (numbering,), tuple(origin for _, origin in adopted))
+    return Beside(Assets(pair), (numbering,), tuple(origin for _, origin in adopted))
 
 
 def _special(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
