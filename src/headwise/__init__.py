@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwise.models.recurrent import RecurrentSeq2Seq
     from headwise.models.transformer import Transformer
     from headwise.models.vit import ViT
+    from headwise.models.whisper import Whisper
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
     from headwise.workflows.load import load
@@ -36,6 +37,7 @@ __all__ = [
     "Translation",
     "Translator",
     "ViT",
+    "Whisper",
     "label_smoothed_cross_entropy",
     "load",
     "nn",
@@ -49,6 +51,7 @@ _LAZY = {
     "Bert": ("headwise.models.bert", "Bert"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
     "ViT": ("headwise.models.vit", "ViT"),
+    "Whisper": ("headwise.models.whisper", "Whisper"),
     "load": ("headwise.workflows.load", "load"),
     "Translator": ("headwise.tasks.translate", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),

@@ -10,7 +10,7 @@ import headwise
 
 PUBLIC = {
     "Bert", "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "Transformer",
-    "Translation", "Translator", "ViT", "label_smoothed_cross_entropy", "load", "nn",
+    "Translation", "Translator", "ViT", "Whisper", "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
     "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",
