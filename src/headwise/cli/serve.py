@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -73,13 +75,24 @@ def serve(
     grace: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds that a shutdown waits for accepted requests.")
     ] = 20.0,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            help="Address or network of a proxy whose X-Forwarded-For is used in the log; may be repeated.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option("--log-format", help="One line per request, as text or as JSON.")
+    ] = "text",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not log requests.")] = False,
 ) -> None:
     """Serve models over HTTP, with a page to use them in the browser.
 
     Listens on this machine only, unless --host is given. Requests that arrive together are decoded in one batch, with
-    the same results as alone. On SIGTERM or Ctrl-C, accepted requests are finished first. Neither texts nor keys are
-    logged.
+    the same results as alone. On SIGTERM or Ctrl-C, accepted requests are finished first. On SIGHUP the models are read
+    again from their directories, while requests are answered. Neither texts nor keys are logged.
 
     Clients of LibreTranslate (`/translate`, `/languages`, `/detect`) and OpenAI (`/v1/completions`) work unchanged;
     `/openapi.json` describes all routes; `/health/ready` and `/metrics` are for monitoring.
@@ -91,25 +104,32 @@ def serve(
     - `headwise serve --host 0.0.0.0 --allow-host mt.example.org --api-key-file keys.txt`
     - `curl -d q="A dog." -d source=en -d target=de http://127.0.0.1:8000/translate`
     """
-    from headwise.serving.access import read_access_rules
+    from headwise.serving.access import check_proxies, read_access_rules
     from headwise.serving.limits import Limits
 
     access = read_access_rules(host, api_key or (), api_key_file, allow_host or ())
+    proxies = check_proxies(trusted_proxy or ())
     if runs is not None and not runs.is_dir():
         raise UsageError(f"--runs {runs}: there is no such folder")
     from headwise.serving.app import Service
+    from headwise.serving.logs import set_up_logs
     from headwise.serving.server import listen
     from headwise.serving.server import run as run_server
     from headwise.workflows.serve import open_models
 
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(message)s")
-    logging.getLogger("headwise.access").setLevel(logging.WARNING if quiet else logging.INFO)
-    for noisy in ("uvicorn.error", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    set_up_logs(log_format, requests=not quiet)
+    if not sys.stdin.isatty():  # a closed terminal sends the same signal, and must end the server
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the models are there, there is nothing to read again
+    tell = logging.getLogger("headwise.server").info if log_format == "json" else _print
+    reopen = partial(open_models, model or (), engine, precision, tell)
     with listen(host, port) as listening:  # before the models are opened, to report a port in use at once
-        served = open_models(model or (), engine, precision, tell=lambda line: print(line, file=sys.stderr))
-        service = Service(served, access, Limits(queue=queue, slots=slots, timeout=timeout, grace=grace), runs)
+        limits = Limits(queue=queue, slots=slots, timeout=timeout, grace=grace)
+        service = Service(reopen(), access, limits, runs)
         address, number = listening.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        print(f"Headwise is at http://{shown}:{number} (press Ctrl-C to stop)", file=sys.stderr, flush=True)
-        run_server(service, listening)
+        tell(f"Headwise is at http://{shown}:{number} (press Ctrl-C to stop)")
+        run_server(service, listening, reopen, proxies)
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

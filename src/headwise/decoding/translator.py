@@ -141,7 +141,7 @@ class Translator:
             chosen = [answer[min(rank, len(answer) - 1)] for answer in answers]
             remaining = iter(chosen)
             texts = [next(remaining).text if sentence.text else "" for sentence in sentences]
-            ranked.append(_concatenated(join_sentences(texts, sentences, language), chosen))
+            ranked.append(concatenated(join_sentences(texts, sentences, language), chosen))
         return ranked[0]._replace(alternatives=tuple(ranked[1:]))
 
     # ---- pieces to translations
@@ -196,7 +196,10 @@ class Translator:
         )
 
 
-def _concatenated(text: str, parts: list[Translation]) -> Translation:
+def concatenated(text: str, parts: Sequence[Translation]) -> Translation:
+    """Describes a text that consists of several translations: scores are summed, confidences averaged by length."""
+    if not parts:
+        return EMPTY._replace(text=text)
     weights = [len(part.log_probs) or 1 for part in parts]
     mean = sum(part.confidence * weight for part, weight in zip(parts, weights, strict=True)) / sum(weights)
     severity: tuple[Stopped, ...] = ("eos", "length", "loop")

@@ -67,6 +67,19 @@ def read_access_rules(host: str, keys: Sequence[str], key_file: Path | None, all
     return AccessRules.of(host, names, known)
 
 
+def check_proxies(addresses: Iterable[str]) -> list[str]:
+    """Checks the values of --trusted-proxy: addresses or networks, not names and not everyone."""
+    found = list(addresses)
+    for address in found:
+        try:
+            ipaddress.ip_network(address)
+        except ValueError:
+            raise UsageError(
+                f"--trusted-proxy {address}: give an address or a network, such as 127.0.0.1 or 10.0.0.0/8"
+            ) from None
+    return found
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True

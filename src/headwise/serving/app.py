@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +25,8 @@ from headwise.serving.guard import Guard
 from headwise.serving.limits import Limits
 from headwise.serving.model_index import ModelIndex
 from headwise.serving.prometheus import Metrics
-from headwise.serving.routes import all_routes, open_paths
-from headwise.serving.served_models import serve_models
+from headwise.serving.routes import all_routes, open_paths, path_templates
+from headwise.serving.served_models import ServedModel, serve_models
 from headwise.tasks.interface import Served
 
 PAGE = Path(__file__).parent / "page"
@@ -44,18 +45,32 @@ class Service:
     ) -> None:
         self.limits, self.metrics = limits or Limits(), Metrics()
         self.models = serve_models(served, self.limits, self.metrics)
-        state = AppState(ModelIndex(self.models), access or AccessRules(), self.limits, self.metrics, runs)
+        self.index = ModelIndex(self.models)
+        state = AppState(self.index, access or AccessRules(), self.limits, self.metrics, runs)
         app = _application(state)
-        self.guard = app.state.guard = Guard(app, state.access, self.limits, self.metrics, open_paths())
+        self.guard = app.state.guard = Guard(
+            app, state.access, self.limits, self.metrics, open_paths(), path_templates()
+        )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.guard(scope, receive, send)
 
+    async def replace_models(self, served: Sequence[Served]) -> None:
+        """Sends new requests to other models; the ones from before finish the requests that they have accepted."""
+        before, self.models = self.models, serve_models(served, self.limits, self.metrics)
+        self.index.replace(self.models)
+        await asyncio.sleep(self.limits.timeout)  # until then a request may be under way to a queue from before
+        _close(before)
+
     def close_queues(self) -> None:
         """Ends all requests that still wait with a 503."""
-        for model in self.models:
-            for queue in model.queues:
-                queue.close()
+        _close(self.models)
+
+
+def _close(models: Sequence[ServedModel]) -> None:
+    for model in models:
+        for queue in model.queues:
+            queue.close()
 
 
 def _application(state: AppState) -> FastAPI:

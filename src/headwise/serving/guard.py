@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,10 +40,16 @@ class Guard:
     """Wraps the application. `open_paths` need no key, or look for it in the body themselves."""
 
     def __init__(
-        self, app: ASGIApp, access: AccessRules, limits: Limits, metrics: Metrics, open_paths: frozenset[str]
+        self,
+        app: ASGIApp,
+        access: AccessRules,
+        limits: Limits,
+        metrics: Metrics,
+        open_paths: frozenset[str],
+        template: Callable[[str], str] = lambda path: "unknown",
     ) -> None:
         self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
-        self.open_paths = open_paths
+        self.open_paths, self.template = open_paths, template
         self.draining = False
         self.in_flight = 0
 
@@ -67,7 +73,7 @@ class Guard:
 
     def _problem(self, scope: Scope) -> tuple[int, str] | None:
         headers = _Headers(scope["headers"])
-        if self.draining and not scope["path"].startswith("/health/"):
+        if self.draining and not scope["path"].startswith("/health"):
             return 503, "the server is shutting down"
         host = headers.only("host")
         name = _host_name(host) if host is not None else None
@@ -85,13 +91,15 @@ class Guard:
         return None
 
     def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """Logs the path of the route, not of the request, so that no query and no name ends up in the log."""
-        route = getattr(scope.get("route"), "path", "other")
+        """Logs the route's template, not the path, so that no query and no name ends up in the log."""
+        route = self.template(scope["path"])
         method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "other"
         self.metrics.requests.labels(route, method, status).inc()
         self.metrics.seconds.labels(route).observe(seconds)
         client = (scope.get("client") or ("-",))[0]
-        log.info("%s %s %s %d %.1f ms", client, method, route, status, seconds * 1000)
+        milliseconds = round(seconds * 1000, 1)
+        fields = {"client": client, "method": method, "route": route, "status": status, "milliseconds": milliseconds}
+        log.info("%s %s %s %d %.1f ms", *fields.values(), extra={"fields": fields})
 
 
 class _Headers:

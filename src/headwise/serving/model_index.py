@@ -12,6 +12,10 @@ class ModelIndex:
     """Finds models; the error for a wrong name lists the right ones."""
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.replace(models)
+
+    def replace(self, models: Sequence[ServedModel]) -> None:
+        """Holds other models from now on."""
         self.models = {model.facts.name: model for model in models}
 
     def by_name(self, name: str) -> ServedModel:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
@@ -17,7 +18,9 @@ from headwise.serving.schemas import ErrorAnswer
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
 
-JSON, FORMS = "application/json", ("application/x-www-form-urlencoded", "multipart/form-data")
+JSON, URL_ENCODED, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+FORMS = (URL_ENCODED, MULTIPART)
+MAX_FIELDS = 20
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer, "description": text}
     for status, text in {
@@ -48,12 +51,36 @@ async def read_body(request: Request, body: type[B], form: type[BaseModel] | Non
     try:
         if kind == JSON:
             return body.model_validate_json(await request.body(), strict=True)
-        if form is not None and kind in FORMS:
-            async with request.form(max_files=0, max_fields=20) as fields:
-                return body.model_validate(form.model_validate({**fields}).model_dump())
+        if form is not None and (kind in FORMS or not (kind or await request.body())):
+            fields = await _multipart(request) if kind == MULTIPART else _url_encoded(await request.body())
+            return body.model_validate(form.model_validate(fields).model_dump())
     except ValidationError as error:
         raise RequestError(400, _one_line(error)) from None
     raise RequestError(415, f"the body must be {JSON}" + (" or a form" if form is not None else ""))
+
+
+def _url_encoded(body: bytes) -> dict[str, str]:
+    """Reads a form. Starlette would read UTF-8 that is not percent-encoded, which curl sends, as Latin-1."""
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+    except UnicodeDecodeError:
+        raise RequestError(400, "the form is not UTF-8; encode it as UTF-8") from None
+    except ValueError:
+        raise RequestError(400, f"a form may have at most {MAX_FIELDS} fields") from None
+    return _once_each(fields)
+
+
+async def _multipart(request: Request) -> dict[str, str]:
+    async with request.form(max_files=0, max_fields=MAX_FIELDS) as fields:
+        return _once_each([(name, str(value)) for name, value in fields.multi_items()])
+
+
+def _once_each(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+    names = [name for name, _ in fields]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise RequestError(400, "a field of the form is given twice; send several texts as JSON")
+    return dict(fields)
 
 
 def check_key(request: Request, access: AccessRules, key: str | None) -> None:
@@ -85,6 +112,8 @@ async def _disconnect(request: Request) -> None:
 def _one_line(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
+    if first["type"] == "missing":
+        return f"Invalid request: missing {place} parameter"  # LibreTranslate's words
     problem = " ".join(first["msg"].removeprefix("Value error, ").split())
     return f"{place}: {problem}" if place else problem
 

@@ -1,7 +1,7 @@
 """The server process: its socket, limits on slow connections, and the shutdown.
 
 On SIGTERM or Ctrl-C no new requests are accepted, accepted ones are finished within a grace time, and the rest is
-answered with a 503. A second signal ends the process at once.
+answered with a 503. A second signal ends the process at once. On SIGHUP the models are read again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -21,13 +21,16 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headwise.errors import UsageError
+from headwise.errors import HeadwiseError, UsageError
 from headwise.serving.app import Service
 from headwise.serving.limits import MAX_HEADERS
+from headwise.tasks.interface import Served
 
 LINGER = 0.5  # seconds in which kept-alive connections can learn that the server shuts down
 IDLE = 30  # seconds after which a connection without requests is closed
 log = logging.getLogger("headwise.server")
+
+Reopen = Callable[[], Sequence[Served]]
 
 
 class Connection(HttpToolsProtocol):
@@ -86,16 +89,24 @@ class Connection(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Is uvicorn with a shutdown of its own."""
+    """Is uvicorn with a shutdown of its own, and with models that can be replaced."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, reopen: Reopen | None = None) -> None:
         super().__init__(config)
-        self.service = service
+        self.service, self.reopen = service, reopen
+        self._in_terminal = sys.stdin is not None and sys.stdin.isatty()
+        self._should_reload = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Does not raise the signal again after the shutdown, unlike uvicorn, so that the exit code is 0."""
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {
+            signal.SIGINT: self.handle_exit,
+            signal.SIGTERM: self.handle_exit,
+            signal.SIGHUP: self.handle_reload,
+        }
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
         finally:
@@ -106,6 +117,31 @@ class Server(uvicorn.Server):
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
+
+    def handle_reload(self, sig: int, frame: FrameType | None) -> None:
+        if self._in_terminal and not sys.stdin.isatty():  # the terminal is gone: that sends a SIGHUP too
+            self.should_exit = True
+        self._should_reload = True
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._should_reload and self.reopen is not None and not self.should_exit:
+            self._should_reload = False
+            task = asyncio.create_task(self._reload(self.reopen))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await super().on_tick(counter)
+
+    async def _reload(self, reopen: Reopen) -> None:
+        """Reads the models again. They replace those in use only if each has decoded something."""
+        log.info("reading the models again")
+        try:
+            served = await asyncio.to_thread(reopen)
+        except Exception as error:
+            reason = error if isinstance(error, HeadwiseError) else type(error).__name__
+            log.error("the models are not replaced: %s; those from before stay in use", reason)
+            return
+        log.info("the models are replaced: %s", ", ".join(one.facts.name for one in served))
+        await self.service.replace_models(served)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finishes accepted requests or ends them with a 503, then closes the connections."""
@@ -148,8 +184,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run(service: Service, listening: socket.socket) -> None:
-    """Serves until a signal ends it."""
+def run(
+    service: Service, listening: socket.socket, reopen: Reopen | None = None, trusted_proxies: Sequence[str] = ()
+) -> None:
+    """Serves until a signal ends it. `reopen` opens the models again on SIGHUP.
+
+    The header X-Forwarded-For is believed only if a trusted proxy sends it.
+    """
     # The event loop gets Python's global lock back sooner while the engines' threads run.
     sys.setswitchinterval(0.001)
     connection = type("LimitedConnection", (Connection,), {"limits": service.limits})
@@ -163,8 +204,9 @@ def run(service: Service, listening: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=2,
     )
-    Server(config, service).run(sockets=[listening])
+    Server(config, service, reopen).run(sockets=[listening])

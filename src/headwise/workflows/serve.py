@@ -24,7 +24,7 @@ def open_models(
     for name, path in _named(wanted):
         if name in opened:
             raise UsageError(f"two models are called '{name}'; name them yourself: --model NAME=DIR")
-        bundle = open_bundle(path)
+        bundle = open_bundle(path.resolve())  # what is opened later must be of the same model if a link is changed
         opened[name] = find_task(bundle.task_name).serve(name, bundle, engine, precision)
         opened[name].probe()
         tell(f"{name}: {path}, {opened[name].facts.engine}")

@@ -99,4 +99,4 @@ def test_every_answer_has_the_headers_that_protect_it_and_is_counted() -> None:
     status, (headers, _) = ask(guarded)
     assert (status, headers["connection"], headers["retry-after"]) == (503, "close", "1")
     assert guarded.in_flight == 0
-    assert b'headwise_requests_total{method="GET",route="other",status="503"} 1.0' in guarded.metrics.text()
+    assert b'headwise_requests_total{method="GET",route="unknown",status="503"} 1.0' in guarded.metrics.text()

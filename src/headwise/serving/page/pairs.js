@@ -43,7 +43,7 @@ export class Pairs {
   draw(wanted = this.chosen) {
     const sources = [...new Set(this.models.map(({ languages }) => languages[0] ?? ""))];
     const offered = sources.map((code) => [code, nameOf(code)]);
-    if (detectable(sources)) offered.push([AUTO, t("translate.detect")]);
+    if (sources.length > 1) offered.push([AUTO, t("translate.detect")]);
     fillSelect(this.source, offered, wanted.source);
     const from = this.models.filter((model) => this._reads(model));
     const targets = [...new Set(from.flatMap(({ languages }) => (languages.length > 1 ? languages.slice(1) : [""])))];
@@ -71,18 +71,6 @@ export class Pairs {
     remember("pair", this.chosen);
     changed();
   }
-}
-
-/** The server tells languages apart by their scripts. */
-function detectable(codes) {
-  const scripts = codes.map((code) => {
-    try {
-      return new Intl.Locale(code).maximize().script;
-    } catch {
-      return undefined;
-    }
-  });
-  return codes.length > 1 && !scripts.includes(undefined) && new Set(scripts).size === codes.length;
 }
 
 const nameOf = (code) => (code === "" ? "—" : languageName(code));

@@ -11,10 +11,13 @@ import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from starlette.routing import compile_path
+
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
+    from fastapi.routing import APIRoute
     from pydantic import BaseModel
 
     from headwise.serving.batch_queue import BatchQueue
@@ -61,6 +64,19 @@ def all_routes() -> list[Routes]:
 def open_paths() -> frozenset[str]:
     """Collects the paths that are answered without a key, or whose handlers look for the key themselves."""
     return frozenset(path for routes in all_routes() for path in getattr(routes, "open_paths", ()))
+
+
+def path_templates() -> Callable[[str], str]:
+    """Makes a function from a path to its route's template, such as /runs/{name}, or to "unknown"."""
+    paths = ["/openapi.json", "/page/{file:path}", *(r.path for routes in all_routes() for r in _api_routes(routes))]
+    patterns = [(compile_path(path)[0], path.replace(":path}", "}")) for path in dict.fromkeys(paths)]
+    return lambda path: next((template for pattern, template in patterns if pattern.match(path)), "unknown")
+
+
+def _api_routes(routes: Routes) -> list[APIRoute]:
+    from fastapi.routing import APIRoute
+
+    return [route for route in routes.router.routes if isinstance(route, APIRoute)]
 
 
 def register_routes(task: str, routes: TaskRoutes) -> None:

@@ -191,6 +191,13 @@ async def completions(request: Request) -> Response:
     return JSONResponse(await unless_client_leaves(request, completion.whole(stream), state.limits.timeout))
 
 
+@router.post("/chat/completions", include_in_schema=False)
+@router.post("/responses", include_in_schema=False)
+async def chat() -> JSONResponse:
+    """Refuses to chat: the models are not trained for it, and to imitate it would only look as if it worked."""
+    raise RequestError(400, "these language models continue text and do not chat: use /v1/completions with a prompt")
+
+
 class _Completions:
     """Completes prompts one after the other, `n` samples of each at once; choices are numbered over all prompts."""
 

@@ -25,7 +25,7 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"
 router = APIRouter(default_response_class=Response)
 bodies: tuple[type[BaseModel], ...] = ()
 # The page can be loaded without a key, so that it can ask for one; health checks have none.
-open_paths = ("/", "/favicon.ico", "/health/live", "/health/ready")
+open_paths = ("/", "/favicon.ico", "/health", "/health/live", "/health/ready")
 
 
 @router.get("/", include_in_schema=False)
@@ -46,6 +46,13 @@ async def models(request: Request) -> JSONResponse:
     return JSONResponse({"models": [asdict(model.facts) for model in AppState.of(request).index.models.values()]})
 
 
+@router.get("/spec", include_in_schema=False)
+async def spec(request: Request) -> JSONResponse:
+    """Gives the schema of /openapi.json where LibreTranslate's clients look for it."""
+    return JSONResponse(request.app.openapi())
+
+
+@router.get("/health", responses={200: {"model": HealthAnswer}, 403: ERROR_RESPONSES[403]})
 @router.get("/health/live", responses={200: {"model": HealthAnswer}, 403: ERROR_RESPONSES[403]})
 async def live() -> JSONResponse:
     """Tells that the server answers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Annotated, Any, Literal
 
@@ -13,11 +14,12 @@ from headwise import __version__
 from headwise.config.cores import decoding_cores
 from headwise.decoding.translator import Translation
 from headwise.serving.app_state import AppState
-from headwise.serving.errors import RequestError
+from headwise.serving.language_detection import Detection
 from headwise.serving.limits import MAX_TEXT, Limits
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, check_key, read_body, unless_client_leaves
 from headwise.serving.routes import MakeQueue
-from headwise.serving.routes.translation_model import TranslatedText, TranslationModel, TranslationSettings, Translators
+from headwise.serving.routes.translation_model import TranslatedText, TranslationModel, TranslationSettings
+from headwise.serving.routes.translators import Translators
 from headwise.serving.schemas import Name, RequestBody, Text, Whole
 from headwise.tasks.translate import ServedTranslator
 from headwise.text.languages import name_of
@@ -52,9 +54,13 @@ class TranslateBody(RequestBody):
     q: Text | Annotated[list[Text], Field(max_length=MAX_TEXTS)] = Field(
         description=f"Text, or texts; together at most {MAX_TEXT:,} characters."
     )
-    source: Language = Field("auto", description="Language code, or auto to detect it by the script of the text.")
+    source: Language = Field(
+        "auto", description="Language code, or auto to detect it; a text whose language is uncertain is then refused."
+    )
     target: Language
-    format: Literal["text"] = Field("text", description="Other formats are not supported.")
+    format: Literal["text", "html"] = Field(
+        "text", description="With html, what stands between two tags is translated, and the tags stay as they are."
+    )
     alternatives: Whole = Field(0, ge=0, le=MAX_ALTERNATIVES, description="Further translations of each text.")
     api_key: str | None = Field(None, max_length=1000)
     secret: str | None = Field(None, max_length=1000, description="Sent by some clients; not used.")
@@ -92,10 +98,14 @@ class TranslateForm(RequestBody):
     q: Text
     source: Language = "auto"
     target: Language
-    format: Literal["text"] = "text"
+    format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, le=MAX_ALTERNATIVES)
     api_key: str = Field("", max_length=1000)
     secret: str = Field("", max_length=1000)
+    model: Name | None = None
+    beam: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
+    protect: bool = False
+    details: bool = False
 
 
 class DetectBody(RequestBody):
@@ -157,32 +167,20 @@ async def translate(request: Request) -> JSONResponse:
     body = await read_body(request, TranslateBody, TranslateForm)
     check_key(request, state.access, body.api_key)
     translators = Translators(state.index)
-    source, detected = _source(translators, body)
+    source: str = body.source
+    detected: list[Detection] = []
+    if source == "auto":
+        source, detected = await asyncio.to_thread(translators.source_of, body.texts, body.target, body.model)
     model = translators.find(source, body.target, body.model)
     with state.count_rejections(model.facts.name):
-        work = model.translate(body.texts, body.settings)
+        work = (model.translate_html if body.format == "html" else model.translate)(body.texts, body.settings)
         answers = await unless_client_leaves(request, work, state.limits.timeout)
     state.metrics.tokens.labels(model.facts.name).inc(sum(len(answer.whole.ids) for answer in answers))
     return JSONResponse(_content(body, answers, detected, model.facts.name))
 
 
-def _source(translators: Translators, body: TranslateBody) -> tuple[str, list[dict[str, Any]]]:
-    """Finds the source language; if it is 'auto', one for all texts, and how much of each text is in its script."""
-    if body.source != "auto":
-        return body.source, []
-    if body.model is not None:
-        candidates = list(translators.index.by_name(body.model).facts.languages[:1])
-    else:
-        candidates = translators.sources(body.target)
-    if not candidates:
-        raise RequestError(400, "no model translates to that language; ask /languages for the list")
-    language = translators.detect("\n".join(body.texts), candidates)[0][0]
-    shares = [dict(translators.detect(text, candidates))[language] for text in body.texts]
-    return language, [{"confidence": share, "language": language} for share in shares]
-
-
 def _content(
-    body: TranslateBody, answers: list[TranslatedText], detected: list[dict[str, Any]], model: str
+    body: TranslateBody, answers: list[TranslatedText], detected: list[Detection], model: str
 ) -> dict[str, Any]:
     def one_or_all(values: list[Any]) -> Any:
         return values[0] if isinstance(body.q, str) else values
@@ -191,7 +189,7 @@ def _content(
     if body.alternatives:
         content["alternatives"] = one_or_all([[other.text for other in a.whole.alternatives] for a in answers])
     if body.source == "auto":
-        content["detectedLanguage"] = one_or_all(detected)
+        content["detectedLanguage"] = one_or_all([one._asdict() for one in detected])
     if body.details:
         content["details"] = [_details(answer, model) for answer in answers]
     return content
@@ -230,12 +228,12 @@ async def languages(request: Request) -> JSONResponse:
     openapi_extra=body_schema(DetectBody, DetectForm),
 )
 async def detect(request: Request) -> JSONResponse:
-    """Detects which source language a text is in; a 400 where two of them share a script."""
+    """Ranks the languages of the server for a text, likeliest first, with a confidence of 0 to 100."""
     state = AppState.of(request)
     body = await read_body(request, DetectBody, DetectForm)
     check_key(request, state.access, body.api_key)
-    found = Translators(state.index).detect(body.q)
-    return JSONResponse([{"confidence": share, "language": language} for language, share in found])
+    found = await asyncio.to_thread(Translators(state.index).detect, body.q)
+    return JSONResponse([one._asdict() for one in found])
 
 
 @router.get("/frontend/settings", responses={200: {"model": dict[str, Any]}, 403: ERROR_RESPONSES[403]})

@@ -1,19 +1,17 @@
-"""Translation models of a server: their queues, and how they are found by a pair of languages."""
+"""Translation models of a server: their queues, and texts that are split into sentences."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from headwise.decoding.translator import Translation
+from headwise.decoding.translator import Translation, concatenated
 from headwise.serving.batch_queue import Heartbeat
-from headwise.serving.errors import RequestError
-from headwise.serving.language_detection import detect_by_script
-from headwise.serving.model_index import ModelIndex, listed
 from headwise.serving.served_models import ServedModel
-from headwise.tasks.translate import TASK, ServedTranslator
+from headwise.tasks.translate import ServedTranslator
+from headwise.text.html_text import Part, join_html, split_html
 
 LONG_TEXT = 2_000  # characters: a longer text is split into sentences outside the event loop's thread
 
@@ -82,6 +80,13 @@ class TranslationModel(ServedModel):
             answers.append(TranslatedText(whole, parts))
         return answers
 
+    async def translate_html(self, documents: Sequence[str], settings: TranslationSettings) -> list[TranslatedText]:
+        """Translates each stretch of text between two tags by itself; the tags stay as they are."""
+        split = [await asyncio.to_thread(split_html, document) for document in documents]
+        texts = [part.text for parts in split for part in parts if part.text]
+        found = iter(await self.translate(texts, settings))
+        return [_joined(parts, [next(found) for part in parts if part.text]) for parts in split]
+
     async def _split(self, texts: Sequence[str]) -> list[Any]:
         return [self.served.translator.pieces(text, True) for text in texts]
 
@@ -89,39 +94,12 @@ class TranslationModel(ServedModel):
         return [await asyncio.to_thread(self.served.translator.pieces, text, True) for text in texts]
 
 
-class Translators:
-    """Finds the translation models of a server by their languages."""
-
-    def __init__(self, index: ModelIndex) -> None:
-        self.index = index
-        self.models = cast(list[TranslationModel], index.of_task(TASK.name))
-
-    def find(self, source: str, target: str, name: str | None = None) -> TranslationModel:
-        """Finds the model of a pair of languages, or checks that the one with this name translates the pair."""
-        chosen = self.models if name is None else [m for m in self.models if m is self.index.by_name(name)]
-        for model in chosen:
-            if model.facts.languages == (source, target):
-                return model
-        pairs = listed(" to ".join(model.facts.languages) for model in self.models)
-        raise RequestError(400, f"no such pair of languages{' in this model' if name else ''}; there are {pairs}")
-
-    def sources(self, target: str | None = None) -> list[str]:
-        """Lists the source languages, those with a model for `target` if it is given."""
-        pairs = [model.facts.languages for model in self.models]
-        return list(dict.fromkeys(pair[0] for pair in pairs if target in (None, pair[1])))
-
-    def targets(self, source: str) -> list[str]:
-        """Lists the languages that `source` can be translated to."""
-        pairs = [model.facts.languages for model in self.models]
-        return list(dict.fromkeys(pair[1] for pair in pairs if pair[0] == source))
-
-    def detect(self, text: str, among: Sequence[str] | None = None) -> list[tuple[str, float]]:
-        """Returns source languages with the share of the text in their script, likeliest first."""
-        languages = self.sources() if among is None else among
-        found = detect_by_script(text, languages)
-        if languages and not found:
-            raise RequestError(
-                400,
-                f"detection is not supported between {listed(languages)}: give the source language instead of auto",
-            )
-        return [(language, round(share, 1)) for language, share in found]
+def _joined(parts: Sequence[Part], texts: Sequence[TranslatedText]) -> TranslatedText:
+    """Puts the translations of a document's texts in place; the i-th alternative has the i-th best of each text."""
+    ranked = [[text.whole, *text.whole.alternatives] for text in texts]
+    documents = []
+    for rank in range(max(map(len, ranked), default=1)):
+        chosen = [answer[min(rank, len(answer) - 1)] for answer in ranked]
+        documents.append(concatenated(join_html(parts, [one.text for one in chosen]), chosen))
+    whole = documents[0]._replace(alternatives=tuple(documents[1:]))
+    return TranslatedText(whole, [sentence for text in texts for sentence in text.sentences])
