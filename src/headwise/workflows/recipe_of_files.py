@@ -39,7 +39,7 @@ def values_of(data: Mapping[str, Any]) -> dict[str, Any]:
     given = [name for name in Texts.model_fields if data.get(name)]
     family = default_family(given[0]) if given else None
     if family is None:
-        raise UsageError(f"no files are given: name a recipe, or {', '.join(_OPTIONS)}")
+        raise UsageError(f"there are no files: give a recipe, or {' or '.join(_OPTIONS)}")
     if len(given) > 1 and given != ["source", "target"]:
         raise UsageError(f"--{given[0]} and --{given[1]} are for different models: give one of them")
     return {"data": dict(data), "model": {"family": family.name}, "task": family.default_for[given[0]]}
