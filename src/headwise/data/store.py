@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headwise.data.cached import StoreDamagedError
 from headwise.errors import DataError
 from headwise.text.filters import FilterCounts
 from headwise.text.ragged import Ragged, spans
@@ -35,10 +36,6 @@ MANIFEST = "manifest.json"
 ROWS_BETWEEN_RELEASES = 400
 SMALL = 64 * 2**20  # bytes; a smaller store may stay in memory
 _BLOCK = 1_000_000
-
-
-class StoreDamagedError(Exception):
-    """The directory is not a complete store of this version; it has to be written again from the corpus."""
 
 
 @dataclass(frozen=True)

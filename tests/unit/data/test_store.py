@@ -16,8 +16,9 @@ import pytest
 
 from headwise.config import schema
 from headwise.data import store as store_module
+from headwise.data.cached import StoreDamagedError
 from headwise.data.chunks import Chunks, Files
-from headwise.data.store import Store, StoreDamagedError
+from headwise.data.store import Store
 from headwise.data.writer import cached_store, write_files
 from headwise.errors import DataError, WorkFailed
 from headwise.text.tokenizer import Tokenizer
@@ -186,7 +187,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    name = {"write": "headwise.data.writer._HashedFile.write", "fsync": "os.fsync"}
+    name = {"write": "headwise.data.cached.HashedFile.write", "fsync": "os.fsync"}
     monkeypatch.setattr(name.get(failing, "headwise.data.store.Manifest.write"), full)
     with pytest.raises(WorkFailed, match=r"token store .*No space left on device.*free some space") as caught:
         write(tmp_path)
