@@ -19,6 +19,7 @@ from headwise.losses import projected_cross_entropy
 from headwise.nn import scaled_dot_product_attention
 from headwise.nn.kernels.dropout import dropout
 from headwise.nn.kernels.dropped_attention import dropped_attention
+from headwise.nn.kernels.rms_norm import rms_norm
 
 ROUNDS = 15
 
@@ -56,6 +57,13 @@ def main() -> None:
         "dropout 0.1 of 4,096 x 512",
         lambda: dropout(x, 0.1).sum().backward(),
         lambda: F.dropout(x, 0.1).sum().backward(),
+    )
+
+    rows, scales = torch.randn(32, 30, 128, requires_grad=True), torch.ones(128, requires_grad=True)
+    compare(
+        "RMSNorm of 32 sentences of 30, width 128",
+        lambda: rms_norm(rows, scales, 1e-6).sum().backward(),
+        lambda: F.rms_norm(rows, (128,), scales, 1e-6).sum().backward(),
     )
 
     q, k, v = (torch.randn(256, 16, 4, 32).transpose(1, 2).requires_grad_() for _ in range(3))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
 
+from headwise.decoding.hypothesis import length_penalty
+from headwise.decoding.torch_engine import TorchEngine
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.interface import Network
 from headwise.models.transformer import Transformer
 from headwise.text.tokenizer import EOS
 
@@ -53,7 +58,7 @@ class WholePast:
 class Uncached:
     """The slow reference: every step computes the whole output so far, by the model's own forward pass."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.model, self.output = model, model.output
 
     def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> WholePast:
@@ -67,3 +72,17 @@ class Uncached:
         source = state.source.repeat_interleave(width, dim=0)
         lengths = None if state.lengths is None else state.lengths.repeat_interleave(width)
         return self.model.states(source, state.tokens, lengths)[:, -1]
+
+
+def exhaustive(
+    model: Network, source: list[int], vocab: int, limit: int, alpha: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Every output of at most `limit` tokens, the end of sentence included, best first."""
+    words = range(EOS + 1, vocab)
+    outputs = [output for length in range(limit + 1) for output in product(words, repeat=length)]
+    scores = TorchEngine(model).score([source] * len(outputs), outputs)
+    ranked = []
+    for tokens, log_probs in zip(outputs, scores, strict=True):
+        said = log_probs if len(tokens) < limit else log_probs[:-1]  # no room for the end of sentence
+        ranked.append((sum(said) / length_penalty(len(said), alpha), tokens))
+    return sorted(ranked, reverse=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headwise.models.bert import Bert
     from headwise.models.lm import LanguageModel
     from headwise.models.recurrent import RecurrentSeq2Seq
+    from headwise.models.t5 import T5
     from headwise.models.transformer import Transformer
     from headwise.models.vit import ViT
     from headwise.models.whisper import Whisper
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "T5",
     "Bert",
     "Generation",
     "Generator",
@@ -50,6 +52,7 @@ _LAZY = {
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "Bert": ("headwise.models.bert", "Bert"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
+    "T5": ("headwise.models.t5", "T5"),
     "ViT": ("headwise.models.vit", "ViT"),
     "Whisper": ("headwise.models.whisper", "Whisper"),
     "load": ("headwise.workflows.load", "load"),

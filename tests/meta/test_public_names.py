@@ -9,14 +9,15 @@ import pytest
 import headwise
 
 PUBLIC = {
-    "Bert", "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "Transformer",
+    "Bert", "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "T5", "Transformer",
     "Translation", "Translator", "ViT", "Whisper", "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
     "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",
     "Encoder", "EncoderLayer", "FeedForward", "GatedFeedForward", "KeyValueCache", "LayerMakers", "LearnedPositions",
-    "MultiHeadAttention", "NoPositions", "Residual", "RotaryPositions", "SinusoidalPositions", "capture_attention",
-    "causal_mask", "fast_attention", "padding_mask", "scaled_dot_product_attention", "sinusoidal_positions",
+    "MultiHeadAttention", "NoPositions", "RMSNorm", "RelativeBias", "Residual", "RotaryPositions",
+    "SinusoidalPositions", "capture_attention", "causal_mask", "fast_attention", "padding_mask", "relative_buckets",
+    "scaled_dot_product_attention", "sinusoidal_positions",
 }  # fmt: skip
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
-from fixtures_decoding import random_model, random_sources
+from fixtures_decoding import exhaustive, random_model, random_sources
 from fixtures_models import english_sentences
 
 from headwise.bundle.weights import open_model
 from headwise.decoding.beam import beam_search
-from headwise.decoding.hypothesis import length_penalty
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.source_batches import Sources
 from headwise.decoding.torch_engine import TorchEngine
-from headwise.text.tokenizer import EOS
 
 
 @torch.inference_mode()
@@ -38,20 +35,6 @@ def test_greedy_search_without_scores_says_the_same() -> None:
     scored, silent = (TorchEngine(model, scores=scores).search(sources, options) for scores in ("tokens", "none"))
     assert [(h.tokens, h.stopped) for (h,) in silent] == [(h.tokens, h.stopped) for (h,) in scored]
     assert all(math.isnan(h.score) and h.log_probs == () for (h,) in silent)
-
-
-def exhaustive(
-    model: torch.nn.Module, source: list[int], vocab: int, limit: int, alpha: float
-) -> list[tuple[float, tuple[int, ...]]]:
-    """Every output of at most `limit` tokens, the end of sentence included, best first."""
-    words = range(EOS + 1, vocab)
-    outputs = [output for length in range(limit + 1) for output in product(words, repeat=length)]
-    scores = TorchEngine(model).score([source] * len(outputs), outputs)
-    ranked = []
-    for tokens, log_probs in zip(outputs, scores, strict=True):
-        said = log_probs if len(tokens) < limit else log_probs[:-1]  # no room for the end of sentence
-        ranked.append((sum(said) / length_penalty(len(said), alpha), tokens))
-    return sorted(ranked, reverse=True)
 
 
 @pytest.mark.parametrize("part", range(4))

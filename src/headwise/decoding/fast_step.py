@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.models.interface import DecoderParts, OutputLayer, Stepper
-from headwise.nn import Embedding, FeedForward, MultiHeadAttention
+from headwise.nn import Embedding, FeedForward, GatedFeedForward, MultiHeadAttention, RMSNorm
 from headwise.nn.embedding import with_absent
 
 _FIRST_CAPACITY = 32  # tokens
@@ -95,15 +95,16 @@ class FastLayer:
         self.cross_residual = _residual(layer.cross_residual) if self.cross is not None else None
         self.feed_forward, self.feed_residual = _feed_forward(layer.feed_forward), _residual(layer.feed_residual)
 
-    def __call__(self, x: Tensor, past: Tensor, cross: Cross | None) -> Tensor:
-        """(rows, D) -> (rows, D). `past` is this layer's, (T, 2, rows, H · K), with room for the token at its end."""
-        x = self.self_residual(x, lambda y: self._self_attention(y, past))
+    def __call__(self, x: Tensor, past: Tensor, cross: Cross | None, bias: Tensor | None) -> Tensor:
+        """(rows, D) -> (rows, D). `past` is this layer's, (T, 2, rows, H · K), with room for the token at its end;
+        `bias` is added to the scores of self-attention, (H, T)."""
+        x = self.self_residual(x, lambda y: self._self_attention(y, past, bias))
         if self.cross is not None and self.cross_residual is not None and cross is not None:
             cross_attention = self.cross
             x = self.cross_residual(x, lambda y: cross_attention(y, cross))
         return self.feed_residual(x, self.feed_forward)
 
-    def _self_attention(self, y: Tensor, past: Tensor) -> Tensor:
+    def _self_attention(self, y: Tensor, past: Tensor, bias: Tensor | None) -> Tensor:
         rows, length = y.size(0), past.size(0)
         joined = self.query_key_value(y).view(rows, 3, self.heads, self.head_dim)
         stored = past.view(length, 2, rows, self.heads, self.head_dim)
@@ -114,7 +115,7 @@ class FastLayer:
             )
         keys, values = stored.unbind(1)  # (T, rows, H, K)
         attend = _attend_short if length <= _SHORT_PAST else _attend_long
-        return self.output(attend(query, keys, values).flatten(1))
+        return self.output(attend(query, keys, values, bias).flatten(1))
 
 
 class FastCross:
@@ -191,7 +192,8 @@ class FastStepper:
     def __init__(self, network: Any, parts: DecoderParts) -> None:
         self.network, self.parts = network, parts
         self.layers = [FastLayer(layer) for layer in parts.layers]
-        self.norm = _norm(parts.norm)
+        self.norm = _norm(parts.norm, parts.scale)
+        self._bias = None if parts.bias is None else parts.bias(_FIRST_CAPACITY)
         self.output: OutputLayer = (
             FastOutput(network.output) if isinstance(network.output, Embedding) else network.output
         )
@@ -217,9 +219,18 @@ class FastStepper:
         state.make_room(tokens.numel())
         x = self.parts.embed(tokens[:, None], state.length)[:, 0]  # (rows, D)
         state.length += 1
+        bias = self._newest_bias(state.length)
         for number, layer in enumerate(self.layers):
-            x = layer(x, state.past[: state.length, number], state.cross[number])
+            x = layer(x, state.past[: state.length, number], state.cross[number], bias)
         return self.norm(x)
+
+    def _newest_bias(self, length: int) -> Tensor | None:
+        """Returns the bias of the newest of `length` tokens, (H, length): the end of one for more tokens."""
+        if self._bias is None or self.parts.bias is None:
+            return None
+        while self._bias.size(1) < length:  # searches at the same time may all compute it: they get the same
+            self._bias = self.parts.bias(2 * self._bias.size(1))
+        return self._bias[:, -length:]
 
     def _read(self, state: FastState, tokens: Tensor) -> Tensor:
         """Reads a prompt with the network itself, all positions at once, and copies the caches of its layers."""
@@ -252,32 +263,53 @@ def _scale(attention: MultiHeadAttention) -> float:
 # ---- parts of layers: known modules are replaced by plain functions, any other is called as it is
 
 
-def _attend_short(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """(rows, H, K), (T, rows, H, K) twice -> (rows, H, K)."""
-    weights = (keys * query).sum(dim=-1, keepdim=True).softmax(dim=0)  # (T, rows, H, 1)
-    return (values * weights).sum(dim=0)
+def _attend_short(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
+    """(rows, H, K), (T, rows, H, K) twice, (H, T) -> (rows, H, K)."""
+    scores = (keys * query).sum(dim=-1, keepdim=True)  # (T, rows, H, 1)
+    if bias is not None:
+        scores += bias.t()[:, None, :, None]
+    return (values * scores.softmax(dim=0)).sum(dim=0)
 
 
-def _attend_long(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+def _attend_long(query: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
     """Computes the same with matmuls."""
+    rows, heads, _ = query.shape
     keys, values = (part.flatten(1, 2) for part in (keys, values))  # (T, rows · H, K)
-    weights = torch.bmm(query.reshape(keys.size(1), 1, -1), keys.permute(1, 2, 0)).softmax(dim=-1)
-    return torch.bmm(weights, values.transpose(0, 1)).view_as(query)
+    scores = torch.bmm(query.reshape(keys.size(1), 1, -1), keys.permute(1, 2, 0))  # (rows · H, 1, T)
+    if bias is not None:
+        scores.view(rows, heads, -1).add_(bias)
+    return torch.bmm(scores.softmax(dim=-1), values.transpose(0, 1)).view_as(query)
 
 
 def _residual(residual: Any) -> FastResidual:
     return FastResidual(_norm(residual.norm), residual.norm_first)
 
 
-def _norm(norm: nn.Module) -> Part:
+def _norm(norm: nn.Module, scale: float = 1.0) -> Part:
+    """The norm, with its output multiplied by `scale`."""
     if isinstance(norm, nn.LayerNorm):
+        bias = None if norm.bias is None else norm.bias * scale
         return partial(
-            torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
-        )
-    return (lambda x: x) if isinstance(norm, nn.Identity) else norm
+            torch.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight * scale, bias=bias,
+            eps=norm.eps,
+        )  # fmt: skip
+    if isinstance(norm, RMSNorm):
+        return partial(torch.rms_norm, normalized_shape=norm.weight.shape, weight=norm.weight * scale, eps=norm.epsilon)
+    if isinstance(norm, nn.Identity) and scale == 1.0:
+        return lambda x: x
+    return lambda x: norm(x) * scale
 
 
 def _feed_forward(module: nn.Module) -> Part:
+    if isinstance(module, GatedFeedForward):
+        both = Linear.of(torch.cat((module.gate.weight, module.inner.weight)), None)
+        out, gate = Linear.of(module.outer.weight, None), module.activation
+
+        def gated(x: Tensor) -> Tensor:
+            opened, inner = both(x).chunk(2, dim=-1)
+            return out(gate(opened).mul_(inner))
+
+        return gated
     if not isinstance(module, FeedForward):
         return lambda x: module(x[:, None])[:, 0]
     inner, outer = (Linear.of(linear.weight, linear.bias) for linear in (module.inner, module.outer))

@@ -91,3 +91,7 @@ class DecoderParts:
     embed: Callable[[Tensor, int], Tensor]  # ids (rows, T) and the position of the first -> (rows, T, D)
     layers: nn.ModuleList  # EncoderLayer, or DecoderLayer with cross-attention
     norm: nn.Module  # after the last layer
+    # What is added to the scores of the newest token's self-attention, by distance: (H, length) for the `length` latest
+    # tokens, itself last.
+    bias: Callable[[int], Tensor] | None = None
+    scale: float = 1.0  # of the states after the norm

@@ -13,6 +13,7 @@ from headwise.nn.feedforward import FeedForward, GatedFeedForward
 from headwise.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerMakers, Residual
 from headwise.nn.masks import causal_mask, padding_mask
 from headwise.nn.multi_head import MultiHeadAttention
+from headwise.nn.norms import RMSNorm
 from headwise.nn.observer import capture_attention
 from headwise.nn.positions import (
     LearnedPositions,
@@ -21,6 +22,7 @@ from headwise.nn.positions import (
     SinusoidalPositions,
     sinusoidal_positions,
 )
+from headwise.nn.relative_bias import RelativeBias, relative_buckets
 
 __all__ = [
     "AdaptiveEmbedding",
@@ -40,6 +42,8 @@ __all__ = [
     "LearnedPositions",
     "MultiHeadAttention",
     "NoPositions",
+    "RMSNorm",
+    "RelativeBias",
     "Residual",
     "RotaryPositions",
     "SinusoidalPositions",
@@ -47,6 +51,7 @@ __all__ = [
     "causal_mask",
     "fast_attention",
     "padding_mask",
+    "relative_buckets",
     "scaled_dot_product_attention",
     "sinusoidal_positions",
 ]

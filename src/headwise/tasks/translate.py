@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
-from headwise.config.schema import Recipe
+from headwise.config.schema import Recipe, require_family
 from headwise.decoding import translator
 from headwise.decoding.engine import AutoEngine, Engine
 from headwise.decoding.hypothesis import Scores
@@ -69,11 +69,16 @@ class Translate(TextTask):
     def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
         tokenizers = assets.tokenizers
         one = tokenizers.shared or tokenizers.source.vocabulary == tokenizers.target.vocabulary
+        wanted = require_family(recipe.model.family).sizes
+        if not one and "vocab" in wanted:
+            raise RecipeError(f"model.family = '{recipe.model.family}' has one vocabulary: set tokenizer.shared = true")
         if not one and getattr(recipe.model.settings, "tie", "none") == "all":
             raise RecipeError(
                 "model.tie = 'all' needs tokenizer.shared = true; with two vocabularies set model.tie = 'target'"
             )
-        return {"source_vocab": tokenizers.source.size, "target_vocab": tokenizers.target.size}
+        target = tokenizers.target.size
+        found = {"source_vocab": tokenizers.source.size, "target_vocab": target, "vocab": target}
+        return {name: found[name] for name in wanted}
 
     def batches(
         self,

@@ -92,5 +92,5 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(ShapeError, match=problem):
             model(features, torch.tensor([[2, 4]]))
-    with pytest.raises(ShapeError, match="needs a sound"):
+    with pytest.raises(ShapeError, match="needs a source"):
         model.start(None)

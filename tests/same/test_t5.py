@@ -1,0 +1,107 @@
+"""T5 decodes with the same searches as the Transformer: cached = uncached, beam = exhaustive, both engines alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fixtures_decoding import Uncached, exhaustive, random_sources
+from torch.testing import assert_close
+
+from headwise.decoding.beam import beam_search
+from headwise.decoding.fast_step import FastStepper, fast_stepper
+from headwise.decoding.options import Request, RequiredPhrase, Sampling, SearchOptions
+from headwise.decoding.source_batches import Sources
+from headwise.decoding.token_loop import greedy_search
+from headwise.decoding.torch_engine import TorchEngine
+from headwise.models.t5 import T5
+from headwise.text.tokenizer import EOS
+
+VERSIONS: dict[str, dict[str, Any]] = {
+    "1.0": {},
+    "1.1": {"gated": True, "activation": "gelu-tanh", "tie": "none"},
+    "few buckets": {"buckets": 8, "max_distance": 12, "head_dim": 10},
+}
+
+
+def random_t5(seed: int, vocab: int = 60, **changes: Any) -> T5:
+    """Its biases and logits are spread, so that positions matter and rounding does not decide between two tokens."""
+    sizes = {"model_dim": 32, "num_heads": 4, "head_dim": 8, "encoder_layers": 1, "decoder_layers": 2, "ff_dim": 48}
+    torch.manual_seed(seed)
+    model = T5(vocab=vocab, **{**sizes, **changes}).eval()
+    with torch.no_grad():
+        for bias in (model.encoder_bias, model.decoder_bias):
+            bias.weight.normal_()
+        for norm in (module for name, module in model.named_modules() if name.endswith("norm")):
+            norm.weight.mul_(1 + 0.3 * torch.randn_like(norm.weight))  # type: ignore[union-attr, operator, arg-type]
+        model.output.weight.mul_(2.0)
+        model.output.weight[EOS].mul_(1.5)
+    return model
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@torch.inference_mode()
+def test_fast_step_gives_the_logits_of_the_models_own_step_and_of_the_whole_pass(version: str) -> None:
+    model = random_t5(1, **VERSIONS[version])
+    steppers = model, fast_stepper(model), Uncached(model)
+    assert isinstance(steppers[1], FastStepper)
+    torch.manual_seed(2)
+    ids, lengths = torch.randint(4, 60, (3, 7)), torch.tensor([7, 4, 6])
+    states = [stepper.start((ids, lengths), 2) for stepper in steppers]
+    rows, moves = 3, {0: [0, 0, 1, 1, 2, 2], 3: [1, 0, 3, 3, 5, 4], 30: [3, 2, 4, 5]}
+    for step in range(80):  # more than the cache and the bias hold at first
+        tokens = torch.randint(4, 60, (rows,))
+        own, fast, whole = (
+            stepper.output.logits(stepper.advance(state, tokens))
+            for stepper, state in zip(steppers, states, strict=True)
+        )
+        assert_close(fast, own, atol=5e-5, rtol=1e-4)
+        assert_close(own, whole, atol=5e-5, rtol=1e-4)
+        if step in moves:
+            indices = torch.tensor(moves[step])
+            rows = indices.numel()
+            for state in states:
+                state.reorder(indices)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@torch.inference_mode()
+def test_cached_search_finds_what_uncached_search_finds(version: str) -> None:
+    model = random_t5(3, **VERSIONS[version])
+    options = SearchOptions(beam=4, n_best=4, max_extra=5)
+    sources = Sources.of(range(30), random_sources(30, seed=4), None, options)
+    searched = Uncached(model), fast_stepper(model)
+    slow, fast = (beam_search(each, sources, options) for each in searched)
+    assert [[h.tokens for h in found] for found in fast] == [[h.tokens for h in found] for found in slow]
+    assert [h.score for found in fast for h in found] == pytest.approx(
+        [h.score for found in slow for h in found], abs=1e-4
+    )
+    slow_greedy, fast_greedy = (greedy_search(each, sources, options) for each in searched)
+    assert [h.tokens for h in slow_greedy] == [h.tokens for h in fast_greedy]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_beam_that_is_wide_enough_is_exhaustive_search(version: str) -> None:
+    vocab, options = 8, SearchOptions(beam=90, n_best=5, max_extra=2, length_penalty=0.6)
+    for seed in range(25):
+        model = random_t5(seed, vocab=vocab, **VERSIONS[version])
+        source = [4 + seed % 4]
+        (found,) = TorchEngine(model).search([source], options)
+        best = exhaustive(model, source, vocab, limit=3, alpha=0.6)[:5]
+        assert [h.tokens for h in found] == [tokens for _, tokens in best]
+        assert [h.score for h in found] == pytest.approx([score for score, _ in best], abs=1e-4)
+
+
+def test_sampling_and_constraints_work_and_do_not_depend_on_the_batch() -> None:
+    engine, sources = TorchEngine(random_t5(5, **VERSIONS["1.1"])), random_sources(12, seed=6)
+    sampled = SearchOptions(beam=1, max_extra=5, sample=Sampling(seed=7, top_k=10))
+    together = engine.search(sources, sampled)
+    alone = [engine.search([source], sampled)[0] for source in sources]
+    assert [one.tokens for (one,) in alone] == [one.tokens for (one,) in together]
+    phrase, options = RequiredPhrase(((11, 12),)), SearchOptions(beam=3, max_extra=8)
+    for source in sources:
+        (free,), (bound,) = (engine.search([source], options, [request])[0] for request in
+                             (Request(prefix=(9,)), Request(phrases=(phrase,))))  # fmt: skip
+        assert free.tokens[0] == 9
+        assert (11, 12) in zip(bound.tokens, bound.tokens[1:], strict=False)
