@@ -33,7 +33,12 @@ def batch_loss(model: Network, batch: Batch, smoothing: float = 0.0) -> BatchLos
 
 
 def states_loss(model: Network, states: Tensor, targets: Tensor, smoothing: float = 0.0, ignore: int = 0) -> BatchLoss:
-    """States (…, D) through the model's output layer against targets (…); those equal to `ignore` do not count."""
+    """States (…, D) through the model's output layer against targets (…); those equal to `ignore` do not count.
+
+    Soft targets (…, V) are probabilities of the classes, as of two pictures that are mixed; all of them count.
+    """
+    if targets.is_floating_point():
+        return soft_cross_entropy(model.output.logits(states), targets, smoothing)
     rows, wanted = _counted(states, targets, ignore)
     total, log_loss = model.output.loss(rows, wanted, smoothing)
     return BatchLoss(total, log_loss, wanted.numel())
@@ -55,6 +60,16 @@ def label_smoothed_cross_entropy(
     picked = log_probs.gather(-1, targets.masked_fill(~counted, 0)[..., None]).squeeze(-1)
     losses = -(1.0 - smoothing) * picked - smoothing * log_probs.mean(dim=-1)
     return losses.masked_fill(~counted, 0.0).sum(), counted.sum()
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> BatchLoss:
+    """Cross-entropy against probabilities (rows, V), of which ε is spread over all classes. Holds all logits."""
+    if logits.shape != targets.shape:
+        raise ShapeError(f"soft targets must be {tuple(logits.shape)}, as the logits, not {tuple(targets.shape)}")
+    log_probs = logits.log_softmax(dim=-1)
+    log_loss = -(targets * log_probs).sum()
+    total = (1.0 - smoothing) * log_loss - smoothing * log_probs.mean(dim=-1).sum()
+    return BatchLoss(total, log_loss.detach(), targets.size(0))
 
 
 def projected_cross_entropy(

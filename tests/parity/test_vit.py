@@ -9,13 +9,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from fixtures_published import randomised
+from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor
 
 import headwise as hw
+from headwise.image.preprocessing import Preprocessing
 
 RENAMED = (
     (r"embeddings\.cls_token", "class_token"),
@@ -139,3 +142,13 @@ def test_dropout_is_where_hugging_face_has_it(tmp_path: Path) -> None:
         expected, found = theirs.train()(pixels).logits, same.train()(pixels)
     torch.testing.assert_close(found.mean(0), expected.mean(0), atol=0.05, rtol=0.0)
     torch.testing.assert_close(found.std(0), expected.std(0), atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("size", [(50, 30), (16, 16), (9, 40)])
+def test_pixel_values_are_those_of_hugging_face(size: tuple[int, int]) -> None:
+    from transformers import ViTImageProcessorPil
+
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8))
+    theirs = ViTImageProcessorPil(size={"height": 16, "width": 16})(picture, return_tensors="np")["pixel_values"]
+    ours = Preprocessing(size=16, fit="stretch", mean=[0.5] * 3, std=[0.5] * 3)
+    np.testing.assert_allclose(ours.normalised(ours.fitted(picture)[None]), theirs, atol=1e-6)

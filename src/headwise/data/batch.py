@@ -39,7 +39,8 @@ class Batch:
     """What a network reads, what it is to say, and the lines of the corpus that both came from. Rows come first."""
 
     inputs: tuple[torch.Tensor, ...]  # the arguments of the network's `states`
-    targets: torch.Tensor  # (B,) or (B, T); those equal to `ignore` do not count
+    # (B,) or (B, T), of which those equal to `ignore` do not count; or soft ones, (B, V) probabilities: rows count.
+    targets: torch.Tensor
     tokens: int  # targets that count: what a loss divides by
     lines: NDArray[np.int64]  # (B,) line numbers in the corpus, from 1
     index: int = 0  # place in its epoch
@@ -59,7 +60,7 @@ class Batch:
     ) -> Batch:
         """Counts the targets; without `lines` the rows are numbered from 1."""
         numbers = np.arange(1, len(targets) + 1) if lines is None else lines
-        tokens = int((targets != ignore).sum())
+        tokens = len(targets) if targets.is_floating_point() else int((targets != ignore).sum())
         return cls(tuple(inputs), targets, tokens, np.asarray(numbers, dtype=np.int64), index, tuple(widths), ignore)
 
     def __len__(self) -> int:
@@ -68,7 +69,12 @@ class Batch:
     @property
     def padding(self) -> float:
         """The share of target positions that do not count."""
-        return 1 - self.tokens / self.targets.numel() if self.targets.numel() else 0.0
+        return 1 - self.tokens / self.positions if self.positions else 0.0
+
+    @property
+    def positions(self) -> int:
+        """Target positions, with their padding."""
+        return len(self.targets) if self.targets.is_floating_point() else self.targets.numel()
 
     def to(self, device: torch.device | str) -> Batch:
         inputs = tuple(tensor.to(device, non_blocking=True) for tensor in self.inputs)
@@ -99,7 +105,8 @@ class Batch:
             make = torch.zeros if len(shape) > 1 else torch.ones  # one axis: the lengths of rows
             inputs.append(make(shape, dtype=tensor.dtype))
         padded = bool(self.widths) and self.widths[-1] is not None
-        targets = torch.full((1, 1) if padded else (1, *self.targets.shape[1:]), max(0, self.ignore + 1))
+        shape = (1, 1) if padded else (1, *self.targets.shape[1:])
+        targets = torch.full(shape, max(0, self.ignore + 1), dtype=self.targets.dtype)
         return Batch.of(inputs, targets, index=self.index, ignore=self.ignore)
 
     @property

@@ -93,7 +93,7 @@ class RankUpdater(Updater):
     def _of_all(self, batch: Batch, parts: int) -> tuple[int, int, int]:
         """Returns the targets and positions of all ranks, and the number of parts of the ranks before this one."""
         own = [parts * (rank == self.world.rank) for rank in range(self.world.size)]
-        tokens, positions, *counts = map(int, self.world.sum([batch.tokens, batch.targets.numel(), *own]))
+        tokens, positions, *counts = map(int, self.world.sum([batch.tokens, batch.positions, *own]))
         return tokens, positions, sum(counts[: self.world.rank])
 
     def _forward_backward(self, part: Batch, seed: int, weight: float) -> tuple[float, float]:

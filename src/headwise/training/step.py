@@ -101,7 +101,7 @@ class Updater:
         for part in (self.pool.map if self.pool else map)(compute, parts, seeds):
             self._add(part.gradients)
             loss, log_loss = loss + part.loss, log_loss + part.log_loss
-        return Sums(loss, log_loss, batch.tokens, batch.targets.numel())
+        return Sums(loss, log_loss, batch.tokens, batch.positions)
 
     def _lines(self, batch: Batch) -> tuple[int, ...]:
         return tuple(batch.lines.tolist())
