@@ -6,9 +6,11 @@ K head size, D model width, F feed-forward width, V vocabulary. Masks are boolea
 
 from headwise.nn.adaptive import AdaptiveEmbedding
 from headwise.nn.attention import AdditiveAttention, Attention, fast_attention, scaled_dot_product_attention
-from headwise.nn.cache import Cache, KeyValueCache
+from headwise.nn.block_sparse import BlockSparseAttention
+from headwise.nn.cache import Cache, KeyValueCache, SegmentMemory, WindowCache
 from headwise.nn.dropout import Dropout
 from headwise.nn.embedding import Embedding
+from headwise.nn.favor import FavorAttention
 from headwise.nn.feedforward import FeedForward, GatedFeedForward
 from headwise.nn.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerMakers, Residual
 from headwise.nn.masks import causal_mask, padding_mask
@@ -22,12 +24,15 @@ from headwise.nn.positions import (
     SinusoidalPositions,
     sinusoidal_positions,
 )
+from headwise.nn.relative import RelativeAttention, RelativePositions
 from headwise.nn.relative_bias import RelativeBias, relative_buckets
+from headwise.nn.window import WindowAttention, WindowPattern
 
 __all__ = [
     "AdaptiveEmbedding",
     "AdditiveAttention",
     "Attention",
+    "BlockSparseAttention",
     "Cache",
     "Decoder",
     "DecoderLayer",
@@ -35,6 +40,7 @@ __all__ = [
     "Embedding",
     "Encoder",
     "EncoderLayer",
+    "FavorAttention",
     "FeedForward",
     "GatedFeedForward",
     "KeyValueCache",
@@ -43,10 +49,16 @@ __all__ = [
     "MultiHeadAttention",
     "NoPositions",
     "RMSNorm",
+    "RelativeAttention",
     "RelativeBias",
+    "RelativePositions",
     "Residual",
     "RotaryPositions",
+    "SegmentMemory",
     "SinusoidalPositions",
+    "WindowAttention",
+    "WindowCache",
+    "WindowPattern",
     "capture_attention",
     "causal_mask",
     "fast_attention",

@@ -39,6 +39,10 @@ class KeyValueCache:
         self._value[:, :, start : self.length] = value
         return self._key[:, :, : self.length], self._value[:, :, : self.length]
 
+    def join(self, x: Tensor) -> Tensor:
+        """Returns the inputs (B, T, D) that keys and values are computed from: the new ones, unless inputs are kept."""
+        return x
+
     def contents(self) -> tuple[Tensor, Tensor]:
         """Returns all keys and values, (B, H, length, K) each; the cache must not be empty."""
         assert self._key is not None
@@ -74,3 +78,46 @@ class NoCache(KeyValueCache):
 
 
 NO_CACHE = NoCache()
+
+
+class WindowCache(NoCache):
+    """Keys and values of the last `window` tokens, for attention that looks back no further."""
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+        self._kept: Tensor | None = None  # (2, B, H, at most window, K)
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds (B, H, T, K); returns what the new tokens may see: those that are kept, and the new ones themselves."""
+        new = torch.stack((key, value))
+        whole = new if self._kept is None else torch.cat((self._kept, new), dim=3)
+        self._kept = whole[:, :, :, max(0, whole.size(3) - self.window) :]
+        self.length += key.size(2)
+        return whole[0], whole[1]
+
+    def reorder(self, indices: Tensor) -> None:
+        if self._kept is not None:
+            self._kept = self._kept.index_select(1, indices)
+
+
+class SegmentMemory(NoCache):
+    """The inputs of an attention in earlier segments, without gradients (Dai et al. 2019, section 3.2).
+
+    Keys and values are computed from them anew, so the projections learn from the memory too.
+    """
+
+    def __init__(self, size: int, states: Tensor | None = None) -> None:
+        super().__init__()
+        self.size, self.states = size, states  # states: (B, at most size, D)
+
+    def join(self, x: Tensor) -> Tensor:
+        """Puts the memory before the new inputs (B, T, D), and remembers the last `size` of both."""
+        whole = x if self.states is None else torch.cat((self.states, x), dim=1)
+        self.states = whole[:, max(0, whole.size(1) - self.size) :].detach()
+        self.length += x.size(1)
+        return whole
+
+    def reorder(self, indices: Tensor) -> None:
+        if self.states is not None:
+            self.states = self.states.index_select(0, indices)

@@ -65,10 +65,7 @@ class MultiHeadAttention(Attention):
 
     def heads(self, x: Tensor, first: int, last: int) -> tuple[Tensor, ...]:
         """Computes projections first…last of (query, key, value) in one matmul, split into heads: (B, H, T, K) each."""
-        rows = slice(first * self.num_heads * self.head_dim, last * self.num_heads * self.head_dim)
-        projected = F.linear(x, self.query_key_value.weight[rows], projection_bias(self, first, last))
-        split = projected.view(*x.shape[:2], last - first, self.num_heads, -1)  # (B, T, projections, H, K)
-        return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
+        return split_heads(x, self.query_key_value, self.num_heads, first, last, self.rotary.rotates)
 
     def new_cache(self) -> KeyValueCache:
         return KeyValueCache()
@@ -83,17 +80,22 @@ def initialise(attention: MultiHeadAttention) -> None:
             nn.init.zeros_(bias)
 
 
-def projection_bias(attention: MultiHeadAttention, first: int, last: int) -> Tensor | None:
-    """Returns the biases of projections first…last. The bias of the keys is not trained, unless keys are rotated.
+def split_heads(
+    x: Tensor, projections: nn.Linear, num_heads: int, first: int, last: int, key_bias: bool = False
+) -> tuple[Tensor, ...]:
+    """Computes projections first…last of the three that stand one below the other: (B, H, T, K) each.
 
-    It shifts all scores of a query equally, which softmax cancels. So its gradient is zero except for rounding errors,
-    which Adam would turn into steps of full size.
+    Unless `key_bias`, the bias of the keys is not trained. It shifts all scores of a query equally, which softmax
+    cancels (but for rotated keys). So its gradient is zero except for rounding errors, which Adam would turn into steps
+    of full size.
     """
-    bias: Tensor | None = attention.query_key_value.bias
-    if bias is None:
-        return None
-    query, key, value = bias.chunk(3)
-    return torch.cat((query, key if attention.rotary.rotates else key.detach(), value)[first:last])
+    size, bias = projections.out_features // 3, None
+    if projections.bias is not None:
+        query, key, value = projections.bias.chunk(3)
+        bias = torch.cat((query, key if key_bias else key.detach(), value)[first:last])
+    projected = F.linear(x, projections.weight[first * size : last * size], bias)
+    split = projected.view(*x.shape[:2], last - first, num_heads, -1)  # (B, T, projections, H, K)
+    return tuple(split.permute(2, 0, 3, 1, 4).unbind(0))
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, model_dim: int) -> None:

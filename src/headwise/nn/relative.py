@@ -1,0 +1,142 @@
+"""Attention by relative distance: Transformer-XL (Dai et al. 2019, arXiv 1901.02860, section 3.3).
+
+    score(t, s) = ((q_t + u)·k_s + (q_t + v)·W_r R_{t-s}) / √K
+
+R_d is the sinusoid of distance d. Nothing in a score depends on where the text begins, so a segment can look back at
+the segments before it. u and v stand for the query's own position: what is attended to wherever the query is.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from headwise.errors import ShapeError
+from headwise.nn.attention import scaled_dot_product_attention
+from headwise.nn.cache import NO_CACHE, KeyValueCache, WindowCache
+from headwise.nn.dropout import Dropout
+from headwise.nn.multi_head import MultiHeadAttention, check_inputs
+from headwise.nn.positions import sinusoidal_positions
+
+_FIRST_LENGTH = 512
+_DEVIATION = 0.02  # of u and v at first, as in the original code
+
+
+class RelativePositions(nn.Module):
+    """Sinusoids of distances, and the biases u and v. Layers that get the same object share u and v."""
+
+    table: Tensor
+
+    def __init__(
+        self, model_dim: int, num_heads: int, head_dim: int, *, clamp: int | None = None, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.model_dim, self.clamp, self.dropout = model_dim, clamp, Dropout(dropout)
+        self.content_bias = nn.Parameter(torch.empty(num_heads, head_dim))  # u
+        self.position_bias = nn.Parameter(torch.empty(num_heads, head_dim))  # v
+        for bias in (self.content_bias, self.position_bias):
+            nn.init.normal_(bias, std=_DEVIATION)
+        self.register_buffer("table", _in_halves(_FIRST_LENGTH, model_dim), persistent=False)
+
+    def forward(self, length: int) -> Tensor:
+        """R for distances length - 1 … 0, (length, D). Distances beyond `clamp` count as `clamp`."""
+        longest = length if self.clamp is None else min(length, self.clamp + 1)
+        table = self.table
+        if longest > table.size(0):
+            table = self.table = _in_halves(max(longest, 2 * table.size(0)), self.model_dim).to(table)
+        distances = torch.arange(length - 1, -1, -1, device=table.device).clamp(max=longest - 1)
+        found: Tensor = self.dropout(table[distances])
+        return found
+
+
+def _in_halves(length: int, model_dim: int) -> Tensor:
+    """Sinusoids with all sines before all cosines, as the original code has them."""
+    pairs = sinusoidal_positions(length, model_dim)
+    return torch.cat((pairs[:, 0::2], pairs[:, 1::2]), dim=1)
+
+
+class RelativeAttention(MultiHeadAttention):
+    """Multi-head attention whose scores depend on distances. Each query sees itself and what is before it.
+
+    `past` may be a `SegmentMemory` (training: inputs of earlier segments) or what `new_cache` makes (decoding).
+    """
+
+    def __init__(
+        self, model_dim: int, num_heads: int, dropout: float = 0.0, *, positions: RelativePositions, memory: int = 0,
+        head_dim: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(model_dim, num_heads, dropout, bias=False, head_dim=head_dim)
+        self.positions, self.memory = positions, memory
+        self.distance_key = nn.Linear(model_dim, num_heads * self.head_dim, bias=False)  # W_r
+        nn.init.xavier_uniform_(self.distance_key.weight)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None, *,
+        bias: Tensor | None = None, causal: bool = False, past: KeyValueCache | None = None,
+    ) -> Tensor:  # fmt: skip
+        """(B, T, D) three times -> (B, T, D). The T queries are the newest of all tokens, `past` included."""
+        check_inputs(query, key, value, self.model_dim)
+        if not (causal and query is key and key is value):
+            raise ShapeError("relative attention is causal self-attention: pass one tensor three times, causal=True")
+        cache = past or NO_CACHE
+        (q,) = self.heads(query, 0, 1)
+        k, v = self.heads(cache.join(key), 1, 3)
+        k, v = cache.append(k, v)  # (B, H, S, K)
+        by_distance = shifted((q + self.positions.position_bias[:, None]) @ self._distance_keys(k.size(2), past).mT)
+        by_distance = by_distance * self.head_dim**-0.5  # (B, H, T, S)
+        return self.attend(
+            q + self.positions.content_bias[:, None], k, v, allowed, causal=True,
+            bias=by_distance if bias is None else by_distance + bias,
+        )  # fmt: skip
+
+    def _distance_keys(self, length: int, past: KeyValueCache | None) -> Tensor:
+        """W_r R for distances length - 1 … 0, (H, length, K). While decoding, they are computed once."""
+        kept = past.distance_keys if isinstance(past, _DecodingCache) else None
+        if kept is None or kept.size(1) < length:
+            longest = length if kept is None else 2 * length
+            projected = self.distance_key(self.positions(longest)).view(longest, self.num_heads, -1)
+            kept = projected.transpose(0, 1)  # (H, longest, K)
+            if isinstance(past, _DecodingCache):
+                past.distance_keys = kept
+        return kept[:, kept.size(1) - length :]
+
+    def new_cache(self) -> KeyValueCache:
+        """For decoding: keys and values of the last `memory` tokens."""
+        return _DecodingCache(self.memory)
+
+
+class _DecodingCache(WindowCache):
+    """Also keeps what depends on the weights alone."""
+
+    distance_keys: Tensor | None = None
+
+
+def shifted(products: Tensor) -> Tensor:
+    """Moves products (…, T, S), whose column c is for distance S - 1 - c, to where they belong: column s of query t.
+
+    Query t stands at key t + S - T. So row t is moved to the left by T - 1 - t columns: with one more column in front,
+    each row of the flattened matrix begins one place earlier (the paper's appendix B). Columns beyond the query's own
+    are undefined; the causal mask hides them.
+    """
+    *batch, length, keys = products.shape
+    wider = F.pad(products, (1, 0)).view(*batch, keys + 1, length)
+    return wider[..., 1:, :].reshape(*batch, length, keys)
+
+
+def relative_attention(
+    query: Tensor, key: Tensor, value: Tensor, distance_keys: Tensor, content_bias: Tensor, position_bias: Tensor,
+    allowed: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The equation itself, pair by pair: the reference that `RelativeAttention` is tested against.
+
+    query (B, H, T, K), key and value (B, H, S, K), distance_keys (H, S, K) with W_r R_d in row d, biases (H, K).
+    Returns the output (B, H, T, K) and the weights (B, H, T, S).
+    """
+    length, keys = query.size(2), key.size(2)
+    places = torch.arange(keys - length, keys, device=query.device)[:, None]
+    distances = places - torch.arange(keys, device=query.device)  # (T, S)
+    found = distance_keys[:, distances.clamp(min=0)]  # (H, T, S, K)
+    by_distance = torch.einsum("bhtk,htsk->bhts", query + position_bias[:, None], found) * query.size(3) ** -0.5
+    seen = distances >= 0 if allowed is None else allowed & (distances >= 0)
+    return scaled_dot_product_attention(query + content_bias[:, None], key, value, seen, bias=by_distance)
