@@ -18,6 +18,8 @@ PARTS = {
     "MultiHeadAttention", "NoPositions", "RMSNorm", "RelativeBias", "Residual", "RotaryPositions",
     "SinusoidalPositions", "capture_attention", "causal_mask", "fast_attention", "padding_mask", "relative_buckets",
     "scaled_dot_product_attention", "sinusoidal_positions",
+    "BlockSparseAttention", "FavorAttention", "RelativeAttention", "RelativePositions", "SegmentMemory",
+    "WindowAttention", "WindowCache", "WindowPattern",
 }  # fmt: skip
 
 
