@@ -25,6 +25,29 @@ def part_of_lines(first: int, count: int, share: float) -> list[Part]:
     return ["validation" if held else "training" for held in held_out]
 
 
+def stratified(texts: Sequence[str], labels: Sequence[str], share: float) -> frozenset[int]:
+    """Hashes of the texts to hold out: of each label the share of its distinct texts with the smallest hashes.
+
+    A label with two texts or more has one on each side at least. A text that occurs twice is on one side only.
+    """
+    of_label: dict[str, set[int]] = {}
+    for text, label in zip(texts, labels, strict=True):
+        of_label.setdefault(label, set()).add(text_hash(text))
+    held_out: set[int] = set()
+    for hashes in of_label.values():
+        count = min(max(round(share * len(hashes)), 1), len(hashes) - 1) if share else 0
+        held_out.update(sorted(hashes)[:count])
+    return frozenset(held_out)
+
+
+def text_hash(text: str) -> int:
+    """A hash of the text apart from case, spaces and compatibility forms: 64 bits, the same everywhere."""
+    return _hash(normalised(text))
+
+
 def _part(text: str, share: float) -> Part:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return "validation" if int.from_bytes(digest, "little") < share * 2**64 else "training"
+    return "validation" if _hash(text) < share * 2**64 else "training"
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

@@ -84,6 +84,22 @@ def line_filter(filters: Filters, languages: Sequence[str] = ()) -> LineFilter:
     return reason
 
 
+def row_filter(filters: Filters) -> Callable[[tuple[str, ...]], str | None]:
+    """Builds a function of the cells of a table's row that returns the reason to drop it, or None.
+
+    Long texts are kept: a model reads as much of them as it can.
+    """
+    faults = [(name, fault) for name, fault in row_faults().items() if is_on(filters, name)]
+
+    def reason(row: tuple[str, ...]) -> str | None:
+        for name, fault in faults:
+            if fault(row):
+                return name
+        return None
+
+    return reason
+
+
 def is_on(filters: Filters, name: str) -> bool:
     return getattr(filters, name) is not False
 
@@ -133,4 +149,14 @@ def line_faults(languages: Sequence[str] = ()) -> dict[str, Callable[[str], bool
         "control": has_control,
         "script": lambda text: in_wrong_script(text, scripts),
         "duplicates": lambda text: bool(text) and not text.isspace() and not seen.add(text),
+    }
+
+
+def row_faults() -> dict[str, Callable[[tuple[str, ...]], bool]]:
+    """Returns the checks for a row of a table."""
+    seen = HashSet()
+    return {
+        "empty": lambda row: any(not cell or cell.isspace() for cell in row),
+        "control": lambda row: any(map(has_control, row)),
+        "duplicates": lambda row: not seen.add(row),
     }

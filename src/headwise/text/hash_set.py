@@ -28,7 +28,7 @@ class HashSet:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, item: str | tuple[str, str]) -> bool:
+    def add(self, item: str | tuple[str, ...]) -> bool:
         """Adds an item; returns whether it is new. Python's hashes differ between processes: never store the table."""
         key = hash(item) & 0xFFFFFFFFFFFFFFFF or 1  # zero marks a free slot
         slot = key >> (64 - self._bits)
