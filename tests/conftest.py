@@ -11,7 +11,14 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-pytest_plugins = ["fixtures_models", "fixtures_page", "fixtures_shipped", "fixtures_ranks", "fixtures_published"]
+pytest_plugins = [
+    "fixtures_models",
+    "fixtures_page",
+    "fixtures_shipped",
+    "fixtures_ranks",
+    "fixtures_published",
+    "fixtures_encoders",
+]
 
 
 @pytest.fixture

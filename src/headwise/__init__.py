@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwise.models.transformer import Transformer
     from headwise.models.vit import ViT
     from headwise.models.whisper import Whisper
+    from headwise.tasks.classifier import Classification, Classifier
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
     from headwise.workflows.load import load
@@ -30,6 +31,8 @@ __version__ = "0.1.0"
 __all__ = [
     "T5",
     "Bert",
+    "Classification",
+    "Classifier",
     "Generation",
     "Generator",
     "HeadwiseError",
@@ -60,6 +63,8 @@ _LAZY = {
     "Translation": ("headwise.decoding.translator", "Translation"),
     "Generator": ("headwise.tasks.generator", "Generator"),
     "Generation": ("headwise.decoding.generation", "Generation"),
+    "Classifier": ("headwise.tasks.classifier", "Classifier"),
+    "Classification": ("headwise.tasks.classifier", "Classification"),
     "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
 }
 

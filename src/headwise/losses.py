@@ -21,6 +21,7 @@ class BatchLoss:
     total: Tensor
     log_loss: Tensor
     count: int
+    answers: Tensor | None = None  # outside of training: the likeliest class of each row, where a task has classes
 
 
 # What an update minimises: (network, batch, label smoothing) -> loss.
@@ -42,6 +43,28 @@ def states_loss(model: Network, states: Tensor, targets: Tensor, smoothing: floa
     rows, wanted = _counted(states, targets, ignore)
     total, log_loss = model.output.loss(rows, wanted, smoothing)
     return BatchLoss(total, log_loss, wanted.numel())
+
+
+def class_loss(model: Network, batch: Batch, smoothing: float = 0.0, weights: Tensor | None = None) -> BatchLoss:
+    """The loss of one class per row. Of the rows of class c each counts `weights`[c] times; (C,), unset: once.
+
+    Outside of training the answers come with it.
+    """
+    states = model.states(*batch.inputs)
+    if weights is not None:
+        return _weighted(model.output.logits(states), batch, smoothing, weights.to(states))
+    sums = states_loss(model, states, batch.targets, smoothing, batch.ignore)
+    if torch.is_grad_enabled():
+        return sums
+    return BatchLoss(sums.total, sums.log_loss, sums.count, model.output.logits(states).argmax(dim=-1))
+
+
+def _weighted(logits: Tensor, batch: Batch, smoothing: float, weights: Tensor) -> BatchLoss:
+    counted = batch.targets != batch.ignore
+    log_probs, targets = logits[counted].log_softmax(dim=-1), batch.targets[counted]
+    picked = log_probs.gather(-1, targets[:, None]).squeeze(1)
+    losses = -(1.0 - smoothing) * picked - smoothing * log_probs.mean(dim=-1)
+    return BatchLoss((losses * weights[targets]).sum(), -picked.detach().sum(), int(counted.sum()))
 
 
 def label_smoothed_cross_entropy(

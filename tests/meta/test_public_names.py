@@ -9,8 +9,9 @@ import pytest
 import headwise
 
 PUBLIC = {
-    "Bert", "Generation", "Generator", "HeadwiseError", "LanguageModel", "RecurrentSeq2Seq", "T5", "Transformer",
-    "Translation", "Translator", "ViT", "Whisper", "label_smoothed_cross_entropy", "load", "nn",
+    "Bert", "Classification", "Classifier", "Generation", "Generator", "HeadwiseError", "LanguageModel",
+    "RecurrentSeq2Seq", "T5", "Transformer", "Translation", "Translator", "ViT", "Whisper",
+    "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {
     "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",

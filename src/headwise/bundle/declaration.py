@@ -73,6 +73,7 @@ class Card(BaseModel):
 
     calibration: _Calibration | dict[str, Any] | None = Field(None, union_mode="left_to_right")
     scores: list[_Score] | None = None
+    temperature: Annotated[float, Field(gt=0, le=1000)] | None = None  # that logits of labels are divided by
 
     @model_validator(mode="after")
     def _calibration_is_one(self) -> Card:

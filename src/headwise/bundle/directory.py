@@ -133,9 +133,13 @@ def _check_declared(bundle: Bundle) -> None:
         known = ", ".join(family.tasks)
         raise ModelError(f"{file}: task '{bundle.task_name}' is not one of family '{bundle.family}': {known}")
     for name in family.sizes:
-        value = bundle.architecture.get(name)
-        if type(value) is not int or value < 1:
-            raise ModelError(f"{file} declares an impossible architecture: {name} must be 1 or more, not {value!r}")
+        value, least = bundle.architecture.get(name), 1 if name.endswith("vocab") else 0
+        if value is None and not least:
+            continue  # a network without that output
+        if type(value) is not int or value < least:
+            raise ModelError(
+                f"{file} declares an impossible architecture: {name} must be {least} or more, not {value!r}"
+            )
 
 
 def _check_contents(bundle: Bundle) -> None:

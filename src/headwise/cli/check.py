@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headwise.text.findings import Finding, Report, Side
 
 BAR_WIDTH = 40
+MOST_LABELS = 15  # shown of a table, and the rarest
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 Files = list[str] | None
@@ -34,20 +35,24 @@ def check(
     text: Annotated[
         Files, typer.Option("--text", help="Text of a language model, instead of source and target.")
     ] = None,
+    table: Annotated[Files, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
+    columns: Annotated[str, typer.Option("--columns", help="Columns of the table: text,label.")] = "",
     validation_source: Annotated[
         Files, typer.Option("--validation-source", help="Validation text; the training text is searched for it.")
     ] = None,
     validation_target: Annotated[Files, typer.Option("--validation-target")] = None,
     validation_text: Annotated[Files, typer.Option("--validation-text")] = None,
+    validation_table: Annotated[Files, typer.Option("--validation-table")] = None,
     test_source: Annotated[Files, typer.Option("--test-source", help="Test text, checked likewise.")] = None,
     test_target: Annotated[Files, typer.Option("--test-target")] = None,
     test_text: Annotated[Files, typer.Option("--test-text")] = None,
+    test_table: Annotated[Files, typer.Option("--test-table")] = None,
     languages: Annotated[
         str,
         typer.Option("--languages", help="Language codes, source then target (en,de): checks that the script fits."),
     ] = "",
     format: Annotated[
-        Literal["auto", "text", "tsv", "jsonl"],
+        Literal["auto", "text", "csv", "tsv", "jsonl"],
         typer.Option("--format", help="Format of the files; auto goes by the file name."),
     ] = "auto",
     fields: Annotated[str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and target.")] = "",
@@ -63,14 +68,22 @@ def check(
     - `headwise check --source train.en.gz --target train.de.gz --languages en,de`
     - `headwise check --source pairs.tsv --fields 1,2`
     - `headwise check --text book.txt --json`
+    - `headwise check --table reviews.csv --columns text,label`
     - `headwise check recipe.toml`
     """
     options: dict[str, Any] = {
         "source": source,
         "target": target,
         "text": text,
-        "validation": {"source": validation_source, "target": validation_target, "text": validation_text},
-        "test": {"source": test_source, "target": test_target, "text": test_text},
+        "table": table,
+        "columns": tuple(filter(None, columns.split(","))),
+        "validation": {
+            "source": validation_source,
+            "target": validation_target,
+            "text": validation_text,
+            "table": validation_table,
+        },
+        "test": {"source": test_source, "target": test_target, "text": test_text, "table": test_table},
         "languages": tuple(filter(None, languages.split(","))),
         "fields": tuple(filter(None, fields.split(","))),
         "format": format,
@@ -112,6 +125,8 @@ def print_report(report: Report) -> None:
     _print_sides(console, report)
     for side in report.sides:
         _print_histogram(console, side)
+    if report.labels:
+        _print_labels(console, report.labels)
     for finding in report.findings:
         _print_finding(console, finding)
     dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
@@ -147,6 +162,17 @@ def _print_histogram(console: Console, side: Side) -> None:
     for label, lines in bars:
         bar = "█" * (BAR_WIDTH * lines // most) or ("▏" if lines else "")
         console.print(f"{label:>9} {bar:<{BAR_WIDTH}} {lines:,}".rstrip(), markup=False)
+
+
+def _print_labels(console: Console, labels: dict[str, int]) -> None:
+    console.print(f"\n{len(labels):,} labels: rows per label")
+    most, width = max(labels.values()), min(40, max(map(len, labels)))
+    for number, (label, rows) in enumerate(labels.items()):
+        if number == MOST_LABELS < len(labels) - 1:
+            console.print(f"… and {len(labels) - number - 1:,} more")
+        if number < MOST_LABELS or number == len(labels) - 1:
+            bar = "█" * (BAR_WIDTH * rows // most) or "▏"
+            console.print(f"{shown(label)[:width]:>{width}} {bar:<{BAR_WIDTH}} {rows:,}", markup=False)
 
 
 def _print_finding(console: Console, finding: Finding) -> None:

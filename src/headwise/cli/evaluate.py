@@ -29,6 +29,9 @@ def evaluate(
     test: Annotated[
         Literal["bootstrap", "randomisation"], typer.Option("--test", help="The paired significance test.")
     ] = "bootstrap",
+    table: Annotated[str, typer.Option("--table", help="Texts with labels, for a classifier.")] = "",
+    columns: Annotated[str, typer.Option("--columns", help="Columns of the table. [default: text,label]")] = "",
+    images: Annotated[str, typer.Option("--images", help="A folder with a folder per class, for a classifier.")] = "",
     text: Annotated[str, typer.Option("--text", help="Text whose perplexity a language model computes.")] = "",
     stride: Annotated[
         int,
@@ -47,7 +50,7 @@ def evaluate(
     output: Annotated[str, typer.Option("--output", "-o", help="Also write the translations to this file.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, or a language model's perplexity.
+    """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, perplexity, or accuracy and macro-F1.
 
     Warns if test lines occur in the model's training data. Two outputs or models are compared by a paired test.
 
@@ -57,6 +60,7 @@ def evaluate(
     - `headwise evaluate --hypothesis mine.de --reference test.de --against theirs.de --language de`
     - `headwise evaluate --model new/model --against-model old/model --source test.en --reference test.de`
     - `headwise evaluate --model lm/model --text test.txt`
+    - `headwise evaluate --model reviews/model --table test.csv`
     """
     if text and (not model or source or reference or hypothesis or against or against_model):
         raise UsageError("--text cannot be combined with other files: give it with --model DIR only")
@@ -66,6 +70,8 @@ def evaluate(
         "source": source, "reference": reference, "hypothesis": hypothesis, "against": against,
         "against_model": against_model, "test": test, "language": language, "beam": beam, "engine": engine,
     }  # fmt: skip
+    if table or images:
+        asked = {"table": table, "images": images, "columns": columns.split(",") if columns else [], "engine": engine}
     if model and hypothesis:
         raise UsageError("give --model DIR with --source FILE, or --hypothesis FILE")
     with progress("tokens" if text else "lines") as advance:

@@ -82,7 +82,7 @@ class Filters(Section):
 class Data(Texts):
     """The corpus."""
 
-    format: Literal["auto", "text", "tsv", "jsonl"] = Field(
+    format: Literal["auto", "text", "csv", "tsv", "jsonl"] = Field(
         "auto", description="auto goes by the file's name; tsv and jsonl hold both sides in one file (data.source)"
     )
     fields: Names = Field((), description="column numbers (tsv, from 1) or names (jsonl) of source and target")
@@ -181,6 +181,9 @@ class Training(Section):
     minimum_rate: Annotated[float, Field(ge=0)] = Field(0.0, description="where cosine and linear end")
     warmup: Annotated[int, Field(ge=0)] = Field(4000, description="updates of warm-up")
     label_smoothing: Fraction = Field(0.1, description="mass spread over all classes")
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="balanced: a row of a rare label counts more, so that all labels count alike"
+    )
     clip_norm: Annotated[float, Field(ge=0)] = Field(0.0, description="bound on the gradient's norm; 0 is none")
     ema: Fraction = Field(0.0, description="decay of the moving average of weights that is validated; 0 is none")
     average: Annotated[int, Field(ge=0)] = Field(0, description="average the last N checkpoints at the end; 0 is none")

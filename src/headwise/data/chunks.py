@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,31 @@ class Files:
         return [*self.source, *self.target, *self.text]
 
 
+class TextStream(Protocol):
+    """Texts that can be read any number of times: lines of a corpus, or rows of a table."""
+
+    sides: tuple[str, ...]
+    counts: FilterCounts  # of the latest pass
+    files: list[tuple[str, int]]  # each file and how many lines it has
+
+    def __iter__(self) -> Iterator[Chunk]: ...
+
+    @property
+    def text_sides(self) -> tuple[str, ...]:
+        """The sides that are text."""
+        ...
+
+    @property
+    def names(self) -> list[str]:
+        """All files."""
+        ...
+
+    @property
+    def reading(self) -> list[object]:
+        """Everything besides the files' content that determines the texts."""
+        ...
+
+
 class Chunks:
     """Streams a corpus any number of times; `counts` and `files` describe the latest pass."""
 
@@ -68,6 +94,26 @@ class Chunks:
                     for side, lines in texts.items()
                 }
             yield Chunk(texts, first + np.flatnonzero(kept))
+
+    @property
+    def text_sides(self) -> tuple[str, ...]:
+        return self.sides
+
+    @property
+    def names(self) -> list[str]:
+        return self.corpus.all
+
+    @property
+    def reading(self) -> list[object]:
+        files = self.corpus
+        return [
+            files.format,
+            list(files.fields),
+            self.filters.model_dump(mode="json"),
+            *([files.part, files.share] if files.part else []),
+            list(self.languages),
+            self.sides,
+        ]
 
     def _read(self) -> Iterator[tuple[str, dict[str, list[str]], list[str | None]]]:
         """Yields, per batch of lines, the file, the texts of each side, and why each is dropped (None: it is kept)."""
@@ -102,15 +148,15 @@ class Chunks:
         return [reason if part == self.corpus.part else part for reason, part in zip(reasons, parts, strict=True)]
 
 
-def sample(chunks: Chunks, characters: int) -> dict[str, list[str]]:
+def sample(chunks: TextStream, characters: int) -> dict[str, list[str]]:
     """Takes every n-th text of the whole corpus, with n such that the total is at most `characters`."""
-    texts: dict[str, list[str]] = {side: [] for side in chunks.sides}
+    texts: dict[str, list[str]] = {side: [] for side in chunks.text_sides}
     step, held, row = 1, 0, 0
     for chunk in chunks:
         first = -row % step
         row += len(chunk.lines)
-        for side, lines in chunk.texts.items():
-            taken = lines[first::step]
+        for side in texts:
+            taken = chunk.texts[side][first::step]
             texts[side] += taken
             held += sum(map(len, taken))
         while held > characters and any(len(lines) > 1 for lines in texts.values()):

@@ -74,6 +74,19 @@ class TableRows:
             texts = {side: [batch.rows[i][number] for i in kept] for number, side in enumerate(self.sides)}
             yield Chunk(texts, np.array([before + batch.lines[i] for i in kept], dtype=np.int64))
 
+    @property
+    def text_sides(self) -> tuple[str, ...]:
+        return tuple(side for side in self.sides if side != LABEL)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.files)
+
+    @property
+    def reading(self) -> list[object]:
+        part = [self.table.part, sorted(self.table.held_out)] if self.table.part else []
+        return [self.table.format, self.table.columns, self.sides, self.filters.model_dump(mode="json"), *part]
+
     def _of_part(self, row: tuple[str, ...]) -> str | None:
         """The name of the other part where the row is of that one."""
         if self.table.part is None:

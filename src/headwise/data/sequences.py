@@ -1,8 +1,6 @@
-"""Inputs of an encoder, begin, text, end (and a second text, end), and batches of them with their labels."""
+"""Batches of texts for an encoder, with one label per text or one target per token."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,50 +8,14 @@ from numpy.typing import NDArray
 
 from headwise.data.batch import Batch, pad
 from headwise.data.cursor import Cursor, share_of
+from headwise.data.joined_texts import joined, specials
 from headwise.data.plan import Plan, Planner
 from headwise.data.store import Store
-from headwise.text.ragged import Ragged, spans
+from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import BOS, EOS
 
 Ints = NDArray[np.integer]
 NO_LABEL = -1  # the `ignore` of batches with labels: class 0 is a class
-
-
-def joined(texts: Sequence[Ragged], longest: int | None = None) -> Ragged:
-    """One or two texts per row as one sequence, with an end of sentence between them, without begin and last end.
-
-    Of a row that is longer than `longest` tokens, with its special tokens, the longer text is cut at its end.
-    """
-    lengths = [np.asarray(text.lengths, dtype=np.int64) for text in texts]
-    room = None if longest is None else max(longest - specials(len(texts)), 0)
-    kept = lengths if room is None else _fitting(lengths, room)
-    starts = [np.cumsum(length) - length for length in lengths]
-    tokens = [text.tokens[spans(start, keep)] for text, start, keep in zip(texts, starts, kept, strict=True)]
-    if len(texts) == 1:
-        return Ragged(tokens[0], kept[0])
-    first, second = kept
-    rows = np.arange(len(first))
-    # The rows of both texts and of the ends between them, each token with its row: a stable sort joins them.
-    order = np.argsort(np.concatenate((np.repeat(rows, first), rows, np.repeat(rows, second))), kind="stable")
-    ends = np.full(len(rows), EOS, dtype=np.int64)
-    return Ragged(
-        np.concatenate((tokens[0].astype(np.int64), ends, tokens[1].astype(np.int64)))[order], first + second + 1
-    )
-
-
-def specials(texts: int) -> int:
-    """Special tokens of an input with so many texts: a begin, and an end after each text."""
-    return 1 + texts
-
-
-def _fitting(lengths: list[NDArray[np.int64]], room: int) -> list[NDArray[np.int64]]:
-    """The lengths to keep, so that a row has at most `room` tokens: of two texts the longer one gives way first."""
-    if len(lengths) == 1:
-        return [np.minimum(lengths[0], room)]
-    first, second = lengths
-    half = room // 2
-    first_kept = np.minimum(first, np.maximum(room - second, room - half))
-    return [first_kept, np.minimum(second, room - first_kept)]
 
 
 def sequence_inputs(sequences: Ragged) -> tuple[torch.Tensor, torch.Tensor]:

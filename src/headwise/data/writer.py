@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from headwise.data.cached import HashedFile, cached
-from headwise.data.chunks import Chunk, Chunks
+from headwise.data.chunks import Chunk, TextStream
 from headwise.data.store import MANIFEST, Manifest, Store
 from headwise.files import sync
-from headwise.text.tokenizer import Tokenizer
+from headwise.text.ragged import Ragged
+
+
+class Encoder(Protocol):
+    """Turns the texts of one side into numbers below `size`: a tokenizer, or the codes of labels."""
+
+    @property
+    def size(self) -> int: ...
+
+    def encode_ragged(self, texts: Sequence[str]) -> Ragged: ...
+
 
 Progress = Callable[[int], None]  # called with the number of lines read so far
 
@@ -25,19 +35,19 @@ def cached_store(cache: Path, key: str, write: Callable[[Path], None]) -> Store:
 
 def write_files(
     directory: Path,
-    chunks: Chunks,
-    tokenizers: Mapping[str, Tokenizer],
+    chunks: TextStream,
+    encoders: Mapping[str, Encoder],
     about: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     stream: Iterable[Chunk] | None = None,
 ) -> None:
     """Encodes a corpus into `directory`. `stream` may be `chunks` read ahead by a thread."""
-    names = [f"{side}.{part}" for side in tokenizers for part in ("tokens", "offsets")]
+    names = [f"{side}.{part}" for side in encoders for part in ("tokens", "offsets")]
     with ExitStack() as stack:
         files = {name: stack.enter_context(HashedFile(directory / name)) for name in [*names, "lines"]}
         sides = {
-            side: _SideWriter(tokenizer, files[f"{side}.tokens"], files[f"{side}.offsets"])
-            for side, tokenizer in tokenizers.items()
+            side: _SideWriter(encoder, files[f"{side}.tokens"], files[f"{side}.offsets"])
+            for side, encoder in encoders.items()
         }
         for chunk in chunks if stream is None else stream:
             for side, writer in sides.items():
@@ -65,14 +75,14 @@ def write_files(
 class _SideWriter:
     """Encodes one side. Ids take two bytes each if the vocabulary is small enough."""
 
-    def __init__(self, tokenizer: Tokenizer, tokens: HashedFile, offsets: HashedFile) -> None:
-        self.tokenizer, self.file, self.offsets = tokenizer, tokens, offsets
-        self.kind = "uint16" if tokenizer.size <= 2**16 else "uint32"
+    def __init__(self, encoder: Encoder, tokens: HashedFile, offsets: HashedFile) -> None:
+        self.encoder, self.file, self.offsets = encoder, tokens, offsets
+        self.kind = "uint16" if encoder.size <= 2**16 else "uint32"
         self.tokens = self.longest = 0
         offsets.write(np.zeros(1, dtype=np.int64))
 
     def write(self, texts: list[str]) -> None:
-        ragged = self.tokenizer.encode_ragged(texts)
+        ragged = self.encoder.encode_ragged(texts)
         self.file.write(ragged.tokens.astype(self.kind))
         self.offsets.write(self.tokens + np.cumsum(ragged.lengths, dtype=np.int64))
         self.tokens += len(ragged.tokens)

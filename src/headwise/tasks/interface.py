@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwise.data.cursor import Batches
     from headwise.evaluation.contamination import Overlap
     from headwise.look.capture import Look
-    from headwise.losses import BatchLoss
+    from headwise.losses import BatchLoss, Loss
     from headwise.models.interface import Network
     from headwise.tasks.automatic import Choice, DataFacts
     from headwise.text.findings import Report
@@ -203,11 +203,15 @@ class Task(ABC):
 
         return batch_loss(network, batch, smoothing)
 
+    def objective(self, recipe: Recipe, prepared: Prepared) -> Loss:
+        """Returns what training minimises; validation measures `loss`."""
+        return self.loss
+
     def scorer(self, network: Network, assets: Assets, recipe: Recipe) -> Scorer | None:
         """Builds a function that measures `scores` and collects samples in validation; None if there are no scores."""
         return None
 
-    def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
+    def describe(self, model: Path, recipe: Recipe, prepared: Prepared) -> dict[str, Any]:
         """Returns what to add to the card of a finished model, such as a calibration."""
         return {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from headwise.bundle.assets import Assets
 from headwise.bundle.directory import write_directory
 from headwise.config import schema
 from headwise.config.schema import Recipe
-from headwise.data.chunks import Chunks, Files, sample
+from headwise.data.chunks import Chunks, Files, TextStream, sample
 from headwise.data.prefetch import Prefetch
 from headwise.data.store import Store
-from headwise.data.writer import cached_store, write_files
+from headwise.data.writer import Encoder, cached_store, write_files
 from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
 from headwise.tasks.automatic import DataFacts
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task, check_fields
@@ -50,7 +50,7 @@ class TextTask(Task):
         chunks = Chunks(training, recipe.data.filters, recipe.data.languages)
         tokenizers = start.tokenizers if start is not None else None
         if tokenizers is None:
-            tokenizers = _tokenizers(recipe, base, cache, chunks, prints["training"], tell)
+            tokenizers = make_tokenizers(recipe, base, cache, chunks, prints["training"], tell)
         store = _store(cache, chunks, tokenizers, prints["training"], "training text", tell)
         if not len(store):
             counts = store.manifest.counts
@@ -120,12 +120,15 @@ def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
     )
 
 
-def _tokenizers(recipe: Recipe, base: Path, cache: Path, chunks: Chunks, content: str, tell: Progress) -> TokenizerPair:
+def make_tokenizers(
+    recipe: Recipe, base: Path, cache: Path, texts: TextStream, content: str, tell: Progress
+) -> TokenizerPair:
+    """The recipe's tokenizer files, or tokenizers that are trained on its texts; `content` is their fingerprint."""
     settings = recipe.tokenizer
     if settings.files:
-        return _given(expand_paths(settings.files, base), len(chunks.sides))
+        return _given(expand_paths(settings.files, base), len(texts.text_sides))
     key = _key(
-        "tokenizer", content, settings.model_dump(mode="json", exclude={"dropout", "target_dropout"}), _reading(chunks)
+        "tokenizer", content, settings.model_dump(mode="json", exclude={"dropout", "target_dropout"}), texts.reading
     )
     folder = cache / f"tokenizer-{key}"
     try:
@@ -133,15 +136,14 @@ def _tokenizers(recipe: Recipe, base: Path, cache: Path, chunks: Chunks, content
     except ModelError:
         pass  # missing or damaged: train it
     tell("tokenizer", 0, None)
-    texts = sample(chunks, TOKENIZER_CHARACTERS)
-    if not any(texts.values()):
+    sampled = sample(texts, TOKENIZER_CHARACTERS)
+    if not any(sampled.values()):
         raise DataError(
-            f"no line is left to train on after filtering: {chunks.counts}; change data.filters",
-            file=chunks.corpus.all[0],
+            f"no line is left to train on after filtering: {texts.counts}; change data.filters", file=texts.names[0]
         )
-    pair = _trained(texts, settings)
+    pair = _trained(sampled, settings)
     write_directory(folder, lambda directory: _save(pair, directory))
-    tell("tokenizer", chunks.counts.lines, chunks.counts.lines)
+    tell("tokenizer", texts.counts.lines, texts.counts.lines)
     return pair
 
 
@@ -173,29 +175,23 @@ def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer) -> Tokeniz
 
 def _store(cache: Path, chunks: Chunks, pair: TokenizerPair, content: str, stage: str, tell: Progress) -> Store:
     sides = dict(zip(chunks.sides, (pair.source, pair.target), strict=False))
-    key = _key("store", content, pair.fingerprint, chunks.corpus.all, _reading(chunks))
+    return make_store(cache, chunks, sides, {"content": content, "tokenizers": pair.fingerprint}, stage, tell)
+
+
+def make_store(
+    cache: Path, texts: TextStream, encoders: Mapping[str, Encoder], about: Mapping[str, str], stage: str,
+    tell: Progress, prefix: str = "",
+) -> Store:  # fmt: skip
+    """The store of these texts; `about` names whatever else its ids depend on."""
+    key = _key("store", *about.values(), texts.names, texts.reading)
 
     def write(directory: Path) -> None:
-        with Prefetch(chunks, ahead=2) as stream:
-            about = {"content": content, "tokenizers": pair.fingerprint}
-            write_files(directory, chunks, sides, about, lambda lines: tell(stage, lines, None), stream)
+        with Prefetch(texts, ahead=2) as stream:
+            write_files(directory, texts, encoders, about, lambda lines: tell(stage, lines, None), stream)
 
-    store = cached_store(cache, f"{stage.split()[0]}-{key}", write)
+    store = cached_store(cache, f"{prefix}{stage.split()[0]}-{key}", write)
     tell(stage, store.manifest.counts.lines, store.manifest.counts.lines)
     return store
-
-
-def _reading(chunks: Chunks) -> list[object]:
-    """Returns everything besides the files' content that determines the texts."""
-    files = chunks.corpus
-    return [
-        files.format,
-        list(files.fields),
-        chunks.filters.model_dump(mode="json"),
-        *([files.part, files.share] if files.part else []),
-        list(chunks.languages),
-        chunks.sides,
-    ]
 
 
 def _key(*parts: object) -> str:

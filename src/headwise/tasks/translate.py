@@ -17,7 +17,7 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
-from headwise.tasks.interface import Facts, LineScore, OnProgress
+from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared
 from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
 
@@ -113,7 +113,7 @@ class Translate(TextTask):
         texts = validation_texts(recipe)
         return None if texts is None else make_scorer(network, assets.tokenizers, recipe, *texts)
 
-    def describe(self, model: Path, recipe: Recipe) -> dict[str, Any]:
+    def describe(self, model: Path, recipe: Recipe, prepared: Prepared) -> dict[str, Any]:
         from headwise.tasks.validation_scores import calibration, validation_texts
 
         texts = validation_texts(recipe)

@@ -105,6 +105,7 @@ class Report:
     correlation: float | None = None  # of both sides' lengths
     held_out: dict[str, int] = field(default_factory=dict)  # lines of validation and test
     unit: str = "lines"  # what is counted: pairs, lines, rows, pictures, recordings
+    labels: dict[str, int] = field(default_factory=dict)  # rows of each label, most frequent first
 
     @property
     def unusable(self) -> bool:
@@ -132,5 +133,6 @@ class Report:
             "lines": {"in": self.counts.lines, "kept": self.counts.kept, "dropped": dict(self.counts.dropped)},
             "length_correlation": self.correlation,
             "held_out": dict(self.held_out),
+            "labels": dict(self.labels),
             "findings": [asdict(finding) for finding in self.findings],
         }

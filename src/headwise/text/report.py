@@ -86,7 +86,7 @@ class _Check:
         on = {name: is_on(self.data.filters, name) for name, _ in faults}
         for batch in self._pairs(self.data):
             for side, texts in zip(self.sides, (batch.sources, batch.targets), strict=True):
-                _measure(side, texts)
+                measure(side, texts)
             self.lengths.add(map(length, batch.sources), map(length, batch.targets))
             for number, (source, target) in enumerate(
                 zip(batch.sources, batch.targets, strict=True), start=batch.first
@@ -106,7 +106,7 @@ class _Check:
         faults = line_faults(self.data.languages).items()
         on = {name: is_on(self.data.filters, name) for name, _ in faults}
         for batch in self._lines(self.data):
-            _measure(self.sides[0], batch.texts)
+            measure(self.sides[0], batch.texts)
             for number, text in enumerate(batch.texts, start=batch.first):
                 reason = None
                 for name, fault in faults:
@@ -246,7 +246,7 @@ class _Check:
             elif name in FAULTS:
                 message, remedy = FAULTS[name]
                 dropped, share = is_on(self.data.filters, name), finding.count / total
-                finding.message = f"{finding.count:,} {unit} ({_percent(share)}) {message}"
+                finding.message = f"{finding.count:,} {unit} ({percent(share)}) {message}"
                 finding.remedy = "they are dropped" if dropped else f"{remedy}, or drop them: data.filters.{name}"
                 finding.severity = "note" if dropped or share < self._noted_share(name) else "warning"
                 if share > UNUSABLE_SHARE and self._makes_unusable(name):
@@ -265,11 +265,11 @@ class _Check:
         return name in ("empty", "max_ratio", "script") or (name == "copies" and len(set(languages[:2])) == 2)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     return "<0.1%" if share < 0.001 else f"{share:.1%}"
 
 
-def _measure(side: Side, texts: list[str]) -> None:
+def measure(side: Side, texts: list[str]) -> None:
     side.lines += len(texts)
     side.characters += sum(map(len, texts))
     side.word_counts.update(map(count_words, texts))

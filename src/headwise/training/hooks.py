@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from headwise.bundle.run_files import LOG, TIMES
 from headwise.config.cores import training_cores
 from headwise.data.batch import Batch
 from headwise.errors import WorkFailed
-from headwise.losses import Loss, batch_loss
+from headwise.losses import BatchLoss, Loss, batch_loss
 from headwise.training.device import all_cores
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.resume import loop_state
@@ -143,6 +143,15 @@ class StopAtBadNumbers(Hook):
 Scorer = Callable[[], tuple[dict[str, float], list[tuple[str, str, str]]]]
 
 
+@runtime_checkable
+class BatchScorer(Protocol):
+    """A scorer that reads its scores off the batches of which the validation loss is computed."""
+
+    def add(self, batch: Batch, sums: BatchLoss) -> None: ...
+
+    def __call__(self) -> tuple[dict[str, float], list[tuple[str, str, str]]]: ...
+
+
 class Validate(Hook):
     """Measures the loss on held-out data and, with a scorer, the task's own scores; keeps track of the best."""
 
@@ -187,6 +196,8 @@ class Validate(Hook):
             for batch in self.batches():
                 sums = self.loss(model, batch.to(trainer.updater.device), 0.0)
                 total, count = total + sums.log_loss.item(), count + sums.count
+                if isinstance(self.scorer, BatchScorer):
+                    self.scorer.add(batch, sums)
             log_loss = total / max(count, 1)
             if not math.isfinite(log_loss):
                 raise WorkFailed(

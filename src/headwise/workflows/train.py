@@ -148,6 +148,7 @@ class _Training:
         given = None if start is None else Assets.load(start.path)
         make = partial(self.task.prepare, recipe, run.path, run.cache, start=given, progress=progress)
         self.prepared: Prepared = prepare_once(world, self.task, make, run.cache)
+        self.objective = self.task.objective(recipe, self.prepared)
         torch.manual_seed(recipe.training.seed)
         # A sharded model is moved to the device layer by layer, since all of it might not fit there.
         place = torch.device("cpu") if self.sharded else device
@@ -204,15 +205,15 @@ class _Training:
     def _updater(self) -> Updater:
         make: Callable[..., Updater] = Updater
         if self.sharded:
-            make = partial(RankUpdater, shard(self.model, self.task.loss, self.device, self.world.size), self.world)
+            make = partial(RankUpdater, shard(self.model, self.objective, self.device, self.world.size), self.world)
         elif self.world.size > 1:
-            make = partial(RankUpdater, replicate(self.model, self.task.loss), self.world)
+            make = partial(RankUpdater, replicate(self.model, self.objective), self.world)
         return self._make(make, self.model)
 
     def _make(self, make: Callable[..., Updater], model: Network) -> Updater:
         settings, threaded = self.recipe.training, self.world.size == 1 and self.device.type == "cpu"
         return make(
-            model, build_optimizer(settings, model.parameters()), loss=self.task.loss,
+            model, build_optimizer(settings, model.parameters()), loss=self.objective,
             smoothing=settings.label_smoothing, clip_norm=settings.clip_norm, accumulate=settings.accumulate,
             autocast=choose_precision(settings, self.device), seed=settings.seed,
             workers=training_cores(settings.threads) if threaded else 1,
@@ -348,7 +349,7 @@ class _Training:
         weights = named_weights(load_model(bundle))
         data = {**bundle.card["data"], "fingerprints": self._fingerprints()}
         card = {**bundle.card, "data": data, "validation": best}
-        card |= self.task.describe(self.directory.model, self.recipe)
+        card |= self.task.describe(self.directory.model, self.recipe, self.prepared)
         self._save_model(self.directory.model, weights, card)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -52,4 +53,6 @@ FAMILY = Family(
         "bert-base": {},
     },
     default_preset="bert-mini",
+    default_for={"table": "classify"},
+    by_size=((50_000, "bert-tiny"), (math.inf, "bert-mini")),
 )

@@ -1,0 +1,78 @@
+"""Classifiers: what `headwise.load` returns for a model that chooses among labels. Needs no torch by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.bundle.assets import Assets
+from headwise.bundle.directory import Bundle
+from headwise.evaluation.classification import softmax
+
+if TYPE_CHECKING:
+    from headwise.look.capture import Look
+    from headwise.tasks.inputs.interface import Inputs
+
+
+class Engine(Protocol):
+    """Runs an encoder: torch, or ctranslate2."""
+
+    name: str
+
+    def answers(self, items: Sequence[Any]) -> NDArray[np.float32]:
+        """One row of numbers per encoded item."""
+        ...
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The likeliest label of an item, and the probabilities of all labels, likeliest first."""
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+class Classifier:
+    """Chooses among labels: classifier.classify(["…"]) for texts; names of files for pictures."""
+
+    def __init__(self, bundle: Bundle, assets: Assets, inputs: Inputs, engine: Engine) -> None:
+        self.bundle, self.assets, self.inputs, self.engine = bundle, assets, inputs, engine
+        # Probabilities are calibrated on validation data (Guo et al. 2017).
+        self.temperature = float(bundle.card.get("temperature") or 1.0)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.assets.labels
+
+    def classify(self, items: Sequence[Any]) -> list[Classification]:
+        """One answer per item; an item is a text (or a pair of them), a picture or the name of its file."""
+        probabilities = softmax(self.logits(items), self.temperature)
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        return [
+            Classification(
+                self.labels[places[0]], float(row[places[0]]), {self.labels[i]: float(row[i]) for i in places}
+            )
+            for row, places in zip(probabilities, order, strict=True)
+        ]
+
+    def logits(self, items: Sequence[Any]) -> NDArray[np.float32]:
+        """(items, labels), before the temperature and the softmax."""
+        if not len(items):
+            return np.zeros((0, len(self.labels)), dtype=np.float32)
+        return self.engine.answers(self.inputs.encode(items, self.assets, self.longest))
+
+    @property
+    def longest(self) -> int | None:
+        """The longest input, in tokens."""
+        return self.bundle.settings.longest
+
+    def look(self, item: Any, label: str | None = None) -> Look:
+        """Shows the attention in one item, and what in it speaks for a label, by default the likeliest."""
+        from headwise.tasks.classify import TASK
+
+        return TASK.look(self, item, label)

@@ -1,0 +1,126 @@
+"""`headwise classify`, and `evaluate`, `check` and `train` on tables, as a user has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Command
+from small_tables import WORDS, labelled_texts, write_table, write_table_recipe
+from verbs import run
+
+
+def test_texts_get_labels_in_their_order(classifier_model: Path) -> None:
+    done = run("classify", "--model", classifier_model, "dog cat dog bird", "red blue red", "one two three three")
+    assert [line.split("\t")[0] for line in done.lines] == ["animals", "colours", "numbers"]
+    assert all(0.3 < float(line.split("\t")[1]) <= 1 for line in done.lines)
+
+
+def test_standard_input_and_files_keep_their_lines_and_empty_lines_stay_empty(
+    classifier_model: Path, tmp_path: Path
+) -> None:
+    text = "dog cat dog bird\n\nred blue red\n"
+    (tmp_path / "in.txt").write_text(text)
+    piped = run("classify", "--model", classifier_model, given=text.encode())
+    assert [line.split("\t")[0] for line in piped.lines] == ["animals", "", "colours"]
+    done = run(
+        "classify", "--model", classifier_model, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.tsv"
+    )
+    assert (done.code, done.out) == (0, "")
+    assert (tmp_path / "out.tsv").read_text() == piped.out
+
+
+def test_json_has_all_probabilities_and_top_has_the_likeliest(classifier_model: Path) -> None:
+    (line,) = run("classify", "--model", classifier_model, "--json", "dog cat horse").lines
+    record = json.loads(line)
+    assert record["label"] == "animals"
+    assert list(record["probabilities"]) == sorted(WORDS, key=lambda label: -record["probabilities"][label])
+    assert sum(record["probabilities"].values()) == pytest.approx(1, abs=1e-4)
+    (line,) = run("classify", "--model", classifier_model, "--top", 2, "dog cat horse").lines
+    assert line.split("\t")[::2] == list(record["probabilities"])[:2]
+
+
+def test_evaluate_shows_accuracy_with_its_signature_and_every_label(classifier_model: Path) -> None:
+    table = classifier_model.parents[1] / "test.csv"
+    done = run("evaluate", "--model", classifier_model, "--table", table)
+    assert done.lines[0].startswith("accuracy")
+    assert "rows:90|labels:3|average:macro|temperature:card|engine:torch" in done.lines[0]
+    assert [line.split()[0] for line in done.lines[6:9]] == list(WORDS)
+    figures = json.loads(run("evaluate", "--model", classifier_model, "--table", table, "--json").out)
+    assert figures["accuracy"] >= 0.95
+    assert sum(map(sum, figures["confusion"])) == figures["rows"] == 90
+
+
+def test_evaluate_warns_of_rows_that_were_trained_on(classifier_model: Path) -> None:
+    done = run("evaluate", "--model", classifier_model, "--table", classifier_model.parents[1] / "train.csv")
+    assert "test lines occur in the training data" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["text"], "no model"),
+        (["--model", "{model}", "--input", "x", "text"], "not both"),
+        (["--model", "nowhere", "text"], "no model"),
+    ],
+)
+def test_a_wrong_call_is_one_line(classifier_model: Path, arguments: list[str], words: str) -> None:
+    done = run("classify", *(word.format(model=classifier_model) for word in arguments))
+    assert done.code == 2
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_evaluate_names_the_line_of_a_label_that_the_model_does_not_have(
+    classifier_model: Path, tmp_path: Path
+) -> None:
+    table = write_table(tmp_path / "t.csv", [("dog", "animals"), ("x", "letters")])
+    done = run("evaluate", "--model", classifier_model, "--table", table)
+    assert done.code == 2
+    assert f"{table}:3: the model has no label 'letters'" in done.err
+
+
+def test_a_table_alone_is_enough_to_train(headwise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "reviews.csv", labelled_texts(240, 1))
+    small = "model.model_dim=32 model.num_heads=2 model.layers=1 model.ff_dim=32 training.steps=8 training.threads=1"
+    settings = [word for setting in small.split() for word in ("--set", setting)]
+    code, _, err = headwise("train", "--table", "reviews.csv", *settings, "--set", "tokenizer.kind=word")
+    assert code == 0, err
+    assert "chosen: data.split = 0.1" in err
+    assert "accuracy" in err
+    code, out, _ = headwise("classify", "--model", tmp_path / "runs/reviews/model", "dog cat dog cow cow")
+    assert (code, out.split("\t")[0] in WORDS) == (0, True)
+
+
+def test_check_reports_on_a_table_and_refuses_one_label(headwise: Command, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t.csv", labelled_texts(60, 1))
+    code, out, _ = headwise("check", "--table", table)
+    assert code == 0
+    assert "3 labels: rows per label" in out
+    assert "60 rows = 60 kept" in out
+    write_table(table, [("a", "x"), ("b", "x")])
+    code, out, _ = headwise("check", "--table", table)
+    assert code == 1
+    assert "one-label: all rows have the label 'x'" in out
+
+
+def test_pairs_of_texts_are_read_from_two_columns(headwise: Command, tmp_path: Path) -> None:
+    names = ("question", "answer", "verdict")
+    rows = [
+        (one, other, "same" if label == answer else "different")
+        for (one, label), (other, answer) in zip(labelled_texts(120, 1), labelled_texts(120, 2), strict=True)
+    ]
+    recipe = write_table_recipe(tmp_path, data={"columns": list(names)}, training={"steps": 4})
+    write_table(tmp_path / "train.csv", rows[:80], names)
+    write_table(tmp_path / "val.csv", rows[80:], names)
+    code, _, err = headwise("train", recipe, "--output", tmp_path / "run")
+    assert code == 0, err
+    model = tmp_path / "run/model"
+    code, out, _ = headwise("classify", "--model", model, "dog cat\tred blue")
+    assert (code, out.split("\t")[0] in ("same", "different")) == (0, True)
+    code, _, err = headwise("classify", "--model", model, "no tab")
+    assert (code, "pairs of texts with a tab" in err) == (2, True)
+    code, out, _ = headwise("evaluate", "--model", model, "--table", tmp_path / "val.csv", "--json")
+    assert (code, json.loads(out)["rows"]) == (0, 40)

@@ -1,0 +1,23 @@
+"""Small trained encoders that several test files share: made once per session, in seconds, with a fixed seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_tables import write_table_recipe
+
+
+def train_recipe(recipe: Path, run: Path, *overrides: str) -> Path:
+    """Trains a recipe file; returns the model directory."""
+    from headwise.config.recipe import load_recipe
+    from headwise.workflows.train import train
+
+    return train(*load_recipe(recipe, overrides), run).model
+
+
+@pytest.fixture(scope="session")
+def classifier_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of animals, colours and numbers; its tables are in the folder above its run."""
+    folder = tmp_path_factory.mktemp("classifier")
+    return train_recipe(write_table_recipe(folder), folder / "run")
