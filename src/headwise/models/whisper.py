@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headwise.config.families.whisper import WhisperSettings
@@ -30,7 +31,7 @@ class Whisper(EncoderDecoder):
             sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
             activation_dropout=sizes.activation_dropout, norm="pre", activation=sizes.activation,
         )  # fmt: skip
-        self.stem = SoundStem(sizes.mels, sizes.model_dim, sizes.activation)
+        self.stem = SoundStem(sizes.mels, sizes.model_dim)
         self.source_positions = SoundPositions(sizes.model_dim, sizes.source_positions)
         self.target_embedding = Embedding(vocab, sizes.model_dim, scaled=False, absent=sizes.absent)
         self.output = self.target_embedding
@@ -65,3 +66,9 @@ class Whisper(EncoderDecoder):
 
     def entrance(self) -> nn.Module:
         return self.source_positions
+
+    def probe(self) -> tuple[Tensor, ...]:
+        """A fixed sound and text."""
+        frames = 2 * min(10, self.settings.source_positions)
+        sound = torch.arange(frames * self.settings.mels, dtype=torch.float64).sin()
+        return sound.float().view(1, frames, -1), *super().probe()

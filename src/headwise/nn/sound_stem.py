@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn.feedforward import activation_function
 
 
 class SoundStem(nn.Module):
     """Two convolutions of width 3 (Whisper, section 2.2); the second has stride 2: two frames become one position."""
 
-    def __init__(self, mels: int, model_dim: int, activation: str = "gelu") -> None:
+    def __init__(self, mels: int, model_dim: int) -> None:
         super().__init__()
-        self.mels, self.activation = mels, activation_function(activation)
+        self.mels = mels
         self.first = nn.Conv1d(mels, model_dim, 3, padding=1)
         self.second = nn.Conv1d(model_dim, model_dim, 3, padding=1, stride=2)
         for convolution in (self.first, self.second):
@@ -27,7 +27,7 @@ class SoundStem(nn.Module):
         if features.dim() != 3 or features.size(2) != self.mels:
             raise ShapeError(f"features must be (batch, frames, {self.mels}), not shape {tuple(features.shape)}")
         x = features.transpose(1, 2)  # (B, mels, frames)
-        x = self.activation(self.second(self.activation(self.first(x))))
+        x = F.gelu(self.second(F.gelu(self.first(x))))
         return x.transpose(1, 2)
 
 

@@ -25,7 +25,7 @@ class WhisperSettings(Settings):
     dropout: Fraction = Field(0.0, description="on sub-layer outputs, and on embeddings + positions")
     attention_dropout: Fraction | None = Field(None, description="on attention weights; unset: same as dropout")
     activation_dropout: Fraction | None = Field(None, description="inside the feed-forward; unset: same as dropout")
-    activation: Activation = Field("gelu", description="of convolutions and feed-forward networks")
+    activation: Activation = Field("gelu", description="of the feed-forward networks")
     source_positions: Annotated[int, Field(ge=2, le=MOST_POSITIONS)] = Field(
         1500, description="the window: the longest sound that is read at once, 50 positions per second"
     )

@@ -56,7 +56,7 @@ class Layout:
     read_beside: Callable[[Path, Config], Beside]
     sizes: Callable[[Beside], dict[str, int]]  # the network's arguments that come from the other files
     special_config: Callable[[Numbering], dict[str, Any]] | None = None  # ids of special tokens; None: by their roles
-    # Tensors that a file must have although they hold nothing of ours; further JSON files by name.
+    # Tensors of a file that are always the same, so that we do not store them; further JSON files by name.
     constants: Callable[[Architecture], dict[str, Tensor]] = lambda architecture: {}
     files: Callable[[Architecture, Beside], dict[str, dict[str, Any]]] = lambda architecture, beside: {}
     ends_texts: bool = False  # an end of sentence stands after every text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from headwise.bundle.directory import read_json
@@ -32,6 +33,7 @@ def read_model(folder: Path) -> Imported:
     published = published.renamed(layout.today(published.tensors, wanted))
     _check_names(published, layout, wanted)
     shapes = _check_shapes(published, layout, architecture, keys)
+    _check_constants(published, layout, architecture)
     orders = layout.orders(architecture, beside.numberings)
 
     def read(name: str) -> Tensor:
@@ -81,6 +83,17 @@ def _check_shapes(published: Published, layout: Layout, architecture: Architectu
     if lacking := sorted(declared.keys() - keys.keys()):
         raise ModelError(f"{published.path}: nothing is published for {lacking[0]}, which the config asks for")
     return declared
+
+
+def _check_constants(published: Published, layout: Layout, architecture: Architecture) -> None:
+    """Tensors that we do not store, because they are always the same, must be so here too."""
+    for name, wanted in layout.constants(architecture).items():
+        if name not in published.tensors:
+            continue
+        same = published.tensors[name].shape == tuple(wanted.shape)
+        # Wide enough for what bfloat16 leaves of a number up to 1.
+        if not same or not torch.allclose(published.read([name])[0], wanted, atol=0.01, rtol=0):
+            raise ModelError(f"{published.tensors[name].file}: {name} is not what {layout.class_name} always has there")
 
 
 def languages_of(folder: Path) -> tuple[str, ...]:
