@@ -101,3 +101,18 @@ def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
         published.final_logits_bias.normal_()
     published.save_pretrained(folder)
     return MarianMTModel.from_pretrained(folder).eval()  # with its positions as they are: they are not in the file
+
+
+def publish_vit(folder: Path, seed: int = 0, classifies: bool = True, **changes: Any) -> Any:
+    """A random ViT with its preprocessor_config.json; returns the model of `transformers`."""
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessorPil, ViTModel
+
+    torch.manual_seed(seed)
+    sizes = {
+        "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48,
+        "image_size": 32, "patch_size": 8, "num_labels": 7, **changes,
+    }  # fmt: skip
+    model = randomised((ViTForImageClassification if classifies else ViTModel)(ViTConfig(**sizes)))
+    model.save_pretrained(folder)  # type: ignore[operator]
+    ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+    return model

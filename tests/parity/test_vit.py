@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fixtures_published import randomised
+from fixtures_published import publish_vit
 from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor
 
 import headwise as hw
+from headwise.bundle.assets import Assets
+from headwise.bundle.directory import open_bundle
+from headwise.bundle.weights import load_model
 from headwise.image.preprocessing import Preprocessing
+from headwise.workflows.export import export_model
+from headwise.workflows.import_model import import_model
 
 RENAMED = (
     (r"embeddings\.cls_token", "class_token"),
@@ -33,10 +38,6 @@ RENAMED = (
     (r"^layernorm\.", "encoder.norm."),
     (r"classifier", "output"),
 )
-SIZES = {
-    "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 32,
-    "patch_size": 8, "num_labels": 7,
-}  # fmt: skip
 
 
 def converted(file: Path, shapes: dict[str, torch.Size]) -> dict[str, Tensor]:
@@ -58,12 +59,8 @@ def converted(file: Path, shapes: dict[str, torch.Size]) -> dict[str, Tensor]:
 
 def pair(folder: Path, classifies: bool = True, **changes: Any) -> tuple[Any, hw.ViT]:
     """A random model of `transformers`, and ours with the weights of its file."""
-    from transformers import ViTConfig, ViTForImageClassification, ViTModel
-
-    torch.manual_seed(0)
-    config = ViTConfig(**{**SIZES, **changes})
-    theirs = randomised((ViTForImageClassification if classifies else ViTModel)(config))
-    theirs.save_pretrained(folder)  # type: ignore[operator]
+    theirs = publish_vit(folder, classifies=classifies, **changes)
+    config = theirs.config
     ours = hw.ViT(
         image_size=config.image_size, patch_size=config.patch_size, channels=config.num_channels,
         classes=config.num_labels if classifies else 0, model_dim=config.hidden_size, layers=config.num_hidden_layers,
@@ -152,3 +149,72 @@ def test_pixel_values_are_those_of_hugging_face(size: tuple[int, int]) -> None:
     theirs = ViTImageProcessorPil(size={"height": 16, "width": 16})(picture, return_tensors="np")["pixel_values"]
     ours = Preprocessing(size=16, fit="stretch", mean=[0.5] * 3, std=[0.5] * 3)
     np.testing.assert_allclose(ours.normalised(ours.fitted(picture)[None]), theirs, atol=1e-6)
+
+
+# ---- import and export
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_channels": 1, "num_labels": 2},
+        {"hidden_act": "gelu_new", "layer_norm_eps": 1e-6, "hidden_dropout_prob": 0.1},
+    ],
+    ids=lambda changes: ",".join(changes) or "plain",
+)
+def test_an_imported_classifier_computes_the_same(tmp_path: Path, changes: dict[str, Any]) -> None:
+    theirs = publish_vit(tmp_path / "hub", **changes)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    bundle = open_bundle(tmp_path / "ours")
+    ours = load_model(bundle)
+    assert bundle.task_name == "classify"
+    assert Assets.load(tmp_path / "ours").labels == tuple(theirs.config.id2label.values())
+    for size in ((32, 32), (24, 40)):
+        pixels = torch.randn(3, theirs.config.num_channels, *size)
+        with torch.no_grad():
+            expected = theirs(pixels, interpolate_pos_encoding=True).logits
+            torch.testing.assert_close(ours(pixels), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_model_without_a_head_is_imported_without_its_pooler(tmp_path: Path) -> None:
+    theirs = publish_vit(tmp_path / "hub", classifies=False)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    bundle = open_bundle(tmp_path / "ours")
+    ours = load_model(bundle)
+    assert bundle.architecture["classes"] == 0
+    pixels = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        expected = theirs(pixels).last_hidden_state
+        torch.testing.assert_close(ours.hidden(pixels), expected, atol=1e-5, rtol=1e-5)
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("hub", "back"))
+    assert before.keys() - after.keys() == {"pooler.dense.weight", "pooler.dense.bias"}
+    assert all(torch.equal(before[name], after[name]) for name in after)
+
+
+def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path) -> None:
+    from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+    names = {0: "cat", 1: "crane", 2: "crane"}
+    theirs = publish_vit(tmp_path / "hub", num_labels=3, id2label=names, label2id={"cat": 0, "crane": 2})
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    assert Assets.load(tmp_path / "ours").labels == ("cat", "crane", "crane (2)")
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("hub", "back"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    again = AutoModelForImageClassification.from_pretrained(tmp_path / "back").eval()
+    pixels = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(again(pixels).logits, theirs(pixels).logits)
+    assert again.config.id2label[2] == "crane (2)"
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 30, 3), dtype=np.uint8))
+    one, other = (
+        AutoImageProcessor.from_pretrained(tmp_path / name, use_fast=False)(picture, return_tensors="np")
+        for name in ("hub", "back")
+    )
+    np.testing.assert_array_equal(one["pixel_values"], other["pixel_values"])
+    import_model(tmp_path / "back", tmp_path / "again")
+    for name in ("model.safetensors", "preprocessing.json", "labels.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()

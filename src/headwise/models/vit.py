@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -105,3 +106,8 @@ class ViT(Network):
 
     def entrance(self) -> nn.Module:
         return self.positions
+
+    def probe(self) -> tuple[Tensor, ...]:
+        """Four pictures of waves."""
+        shape = (4, self.architecture["channels"], self.settings.image_size, self.settings.image_size)
+        return (torch.arange(math.prod(shape)).mul(0.37).sin().view(shape),)

@@ -53,16 +53,24 @@ class Config:
             raise ModelError(f"{self.file}: {key} = {value!r} is not supported, only {wanted!r}")
 
     def labels(self) -> tuple[str, ...]:
-        """Names of classes in the order of the outputs; a model that names none has LABEL_0, LABEL_1, …"""
+        """Names of classes in the order of the outputs; a model that names none has LABEL_0, LABEL_1, …
+
+        Of two classes with one name (ImageNet has two cranes) the second gets its number.
+        """
         named = self.values.get("id2label")
         if named is None:
             return tuple(f"LABEL_{number}" for number in range(min(self.number("num_labels", 2), MOST_LABELS)))
         if not isinstance(named, dict) or len(named) > MOST_LABELS:
             raise ModelError(f"{self.file}: id2label must name each class by its number")
         found = tuple(named.get(str(number)) for number in range(len(named)))
-        if not found or not all(isinstance(name, str) and name for name in found) or len(set(found)) < len(found):
+        if not found or not all(isinstance(name, str) and name for name in found):
+            raise ModelError(f"{self.file}: id2label must give the classes 0, 1, 2, … names")
+        unique: dict[str, int] = {}
+        for number, name in enumerate(found):
+            unique[f"{name} ({number})" if name in unique else str(name)] = number
+        if len(unique) < len(found):
             raise ModelError(f"{self.file}: id2label must give the classes 0, 1, 2, … different names")
-        return tuple(str(name) for name in found)
+        return tuple(unique)
 
     def token(self, key: str, vocab: int) -> int | None:
         """The id of a special token; None where it is not one of the vocabulary."""

@@ -28,9 +28,10 @@ def test_values_of_a_config_are_checked_one_by_one() -> None:
 def test_classes_are_named_in_the_order_of_the_outputs() -> None:
     file = Path("config.json")
     assert Config(file, {"id2label": {"1": "b", "0": "a"}}).labels() == ("a", "b")
+    assert Config(file, {"id2label": {"0": "a", "1": "a", "2": "b"}}).labels() == ("a", "a (1)", "b")
     assert Config(file, {}).labels() == ("LABEL_0", "LABEL_1")
     assert Config(file, {"num_labels": 3}).labels() == ("LABEL_0", "LABEL_1", "LABEL_2")
-    for wrong in ([], {}, {"0": "a", "2": "b"}, {"0": "a", "1": "a"}, {"0": 1}, {"0": ""}):
+    for wrong in ([], {}, {"0": "a", "2": "b"}, {"0": "a (2)", "1": "a", "2": "a"}, {"0": 1}, {"0": ""}):
         with pytest.raises(ModelError, match=r"config\.json: id2label must"):
             Config(file, {"id2label": wrong}).labels()
 
