@@ -39,6 +39,7 @@ RUNS = {
     "data": Run("data.py"),
     "training-tiny": Run("training.py", ("--preset", "tiny")),
     "training-base": Run("training.py", ("--preset", "base", "--rounds", "3")),
+    "training-rnn": Run("training.py", ("--preset", "rnn")),
     "language_model": Run("language_model.py", corpora=False),
     "translation": Run("translation.py", ON_MODEL),
     "serving": Run("serving.py", ON_MODEL),

@@ -1,6 +1,6 @@
 """Compares training speed and memory with peers in one run: target tokens per second, and peak memory.
 
-    python benchmarks/training.py --preset tiny [--rounds 5] [--steps 12] [--only headwise torch] [--json FILE]
+    python benchmarks/training.py --preset tiny|base|rnn [--rounds 5] [--steps 12] [--only headwise torch] [--json FILE]
 
 Multi30k en-de from --corpora (or HEADWISE_DATA), one BPE vocabulary of 8,000 made by Headwise, the same token ids for
 all; 4,096 tokens per batch, label smoothing 0.1, Adam (fused for all), fp32, 2 threads, denormals flushed, no clipping.
@@ -35,8 +35,7 @@ import torch
 from environments import DEFAULT, NotInstalledError, environment
 from results import Result
 
-from headwise.config.families.transformer import FAMILY
-from headwise.config.schema import Recipe
+from headwise.config.schema import Recipe, require_family
 from headwise.data.cursor import Cursor
 from headwise.data.pairs import PairBatches
 from headwise.data.store import Store
@@ -44,7 +43,14 @@ from headwise.models.registry import build_model
 from headwise.workflows.prepare import prepare
 
 BATCH_TOKENS, VOCABULARY, SMOOTHING, SEED, WARMUP = 4096, 8000, 0.1, 1, 2
-STEPS = {"tiny": 12, "base": 4}
+STEPS = {"tiny": 12, "base": 4, "rnn": 12}
+# The family, a preset of it, and what is set otherwise. JoeyNMT ties the output matrix only to embeddings that are as
+# wide as its states.
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "tiny": ("transformer", "tiny", {}),
+    "base": ("transformer", "base", {}),
+    "rnn": ("rnn", "rnn-tiny", {"model_dim": 256, "hidden_dim": 256, "dropout": 0.1}),
+}
 HERE = Path(__file__).parent
 
 Figures = dict[str, Any]
@@ -58,10 +64,11 @@ class Contestant:
     options: dict[str, float] = field(default_factory=dict)
     dropouts: str = "all"  # all: attention, feed-forward, sub-layers, embeddings
     note: str = ""
+    models: tuple[str, ...] = ("tiny", "base")
 
 
 CONTESTANTS = {
-    "headwise": Contestant("headwise"),
+    "headwise": Contestant("headwise", models=("tiny", "base", "rnn")),
     "torch": Contestant("torch", batches="own", note="torch.nn.Transformer, its own batches (by target length)"),
     "torch-same-batches": Contestant("torch", note="torch.nn.Transformer"),
     "huggingface": Contestant(
@@ -72,7 +79,9 @@ CONTESTANTS = {
         note="MarianMT with SDPA",
     ),
     "opennmt": Contestant("opennmt", "opennmt", note="OpenNMT-py 3.5.1, pre-norm; model and loss only"),
-    "joeynmt": Contestant("joeynmt", "joeynmt", note="JoeyNMT 2.3.0; model and loss only"),
+    "joeynmt": Contestant(
+        "joeynmt", "joeynmt", note="JoeyNMT 2.3.0; model and loss only", models=("tiny", "base", "rnn")
+    ),
 }  # fmt: skip
 
 
@@ -87,12 +96,13 @@ class Work:
     ids: Path
     cursors: list[Cursor]
     vocabulary: int
+    family: str
     sizes: dict[str, Any]
 
     def operations(self, result: Figures) -> float:
         """Counts the floating-point operations with the weights in training on these tokens."""
         with torch.device("meta"):
-            model: Any = build_model("transformer", {"source_vocab": self.vocabulary, **self.sizes})
+            model: Any = build_model(self.family, {"source_vocab": self.vocabulary, **self.sizes})
         encoder, decoder = (float(sum(p.numel() for p in m.parameters())) for m in (model.encoder, model.decoder))
         output: int = self.vocabulary * self.sizes["model_dim"]
         source, target = float(result["source_tokens"]), float(result["tokens"])
@@ -118,8 +128,9 @@ def prepare_work(folder: Path, scratch: Path, preset: str, batches: int) -> Work
         arrays[f"{side}_offsets"] = np.concatenate(([0], np.cumsum(store.lengths(side), dtype=np.int64)))
     np.savez(scratch / "ids.npz", **arrays)
     size = prepared.assets.tokenizers.target.size
-    sizes = FAMILY.resolve(preset, {}).model_dump(mode="json")
-    return Work(store, scratch / "ids.npz", cursors, size, sizes)
+    family, named, own = MODELS[preset]
+    sizes = require_family(family).resolve(named, own).model_dump(mode="json")
+    return Work(store, scratch / "ids.npz", cursors, size, family, sizes)
 
 
 # ---- rounds
@@ -169,7 +180,8 @@ def ask(arguments: argparse.Namespace, work: Work, name: str, number: int) -> Fi
     first = number * (arguments.steps + WARMUP)
     cursor = work.cursors[first]
     return {
-        "store": str(work.store.directory), "ids": str(work.ids), "vocabulary": work.vocabulary, "sizes": work.sizes,
+        "store": str(work.store.directory), "ids": str(work.ids), "vocabulary": work.vocabulary, "family": work.family,
+        "sizes": work.sizes,
         "batches": CONTESTANTS[name].batches, "options": CONTESTANTS[name].options, "batch_tokens": BATCH_TOKENS,
         "seed": SEED, "first": first, "cursor": [cursor.epoch, cursor.index], "warmup": WARMUP,
         "steps": arguments.steps, "smoothing": SMOOTHING, "threads": arguments.threads,
@@ -285,7 +297,7 @@ def main() -> None:
     parser.add_argument("--preset", choices=list(STEPS), default="tiny")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help=f"timed updates per round; unset: {STEPS}")
-    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS), metavar="NAME")
+    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), metavar="NAME")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--corpora", type=Path, default=os.environ.get("HEADWISE_DATA"))
     parser.add_argument("--environments", type=Path, default=DEFAULT)
@@ -294,6 +306,10 @@ def main() -> None:
     if arguments.corpora is None:
         parser.error("name the folder of the corpora: --corpora DIR")
     arguments.steps = arguments.steps or STEPS[arguments.preset]
+    able = [name for name, one in CONTESTANTS.items() if arguments.preset in one.models]
+    arguments.only = arguments.only or able
+    if unable := sorted({*arguments.only} - {*able}):
+        parser.error(f"{unable[0]} has no model for --preset {arguments.preset}")
     with tempfile.TemporaryDirectory() as scratch:
         batches = arguments.rounds * (arguments.steps + WARMUP)
         work = prepare_work(Path(arguments.corpora) / "multi30k", Path(scratch), arguments.preset, batches)

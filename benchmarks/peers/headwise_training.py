@@ -39,7 +39,7 @@ def main() -> None:
     keep_memory()
     prepare_worker()
     torch.manual_seed(1)
-    model = build_model("transformer", {"source_vocab": request["vocabulary"], **request["sizes"]}).train()
+    model = build_model(request["family"], {"source_vocab": request["vocabulary"], **request["sizes"]}).train()
     settings = Training(betas=BETAS, epsilon=EPSILON, learning_rate=RATE)
     workers = training_cores(request["threads"])
     optimizer = build_optimizer(settings, model.parameters())

@@ -55,7 +55,35 @@ def own_padding(ids: torch.Tensor) -> torch.Tensor:
 
 
 def settings(sizes: dict) -> dict:
-    """Post-norm, one matrix for all embeddings, and the start that its recipes for Transformers take."""
+    """One matrix for all embeddings, and the start that its recipes take."""
+    both = recurrent(sizes) if "cell" in sizes else transformer(sizes)
+    return {
+        "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform", "bias_initializer": "zeros",
+        "tied_embeddings": True, "tied_softmax": True, **both,
+    }  # fmt: skip
+
+
+def recurrent(sizes: dict) -> dict:
+    """Luong's attention with input feeding; both directions of the encoder together are as wide as the decoder."""
+    rates = {"dropout": sizes["dropout"], "hidden_dropout": sizes["dropout"]}
+    every = {
+        "type": "recurrent", "rnn_type": sizes["cell"], **rates,
+        "embeddings": {"embedding_dim": sizes["model_dim"], "scale": False, "dropout": sizes["dropout"]},
+    }  # fmt: skip
+    return {
+        "encoder": {
+            **every, "hidden_size": sizes["hidden_dim"] // 2, "bidirectional": True,
+            "num_layers": sizes["encoder_layers"],
+        },
+        "decoder": {
+            **every, "hidden_size": sizes["hidden_dim"], "num_layers": sizes["decoder_layers"], "attention": "luong",
+            "input_feeding": True, "init_hidden": "bridge",
+        },
+    }  # fmt: skip
+
+
+def transformer(sizes: dict) -> dict:
+    """Post-norm."""
 
     def stack(layers: int) -> dict:
         return {
@@ -65,11 +93,7 @@ def settings(sizes: dict) -> dict:
             "layer_norm": sizes["norm"], "activation": sizes["activation"],
         }  # fmt: skip
 
-    return {
-        "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform", "bias_initializer": "zeros",
-        "tied_embeddings": True, "tied_softmax": True,
-        "encoder": stack(sizes["encoder_layers"]), "decoder": stack(sizes["decoder_layers"]),
-    }  # fmt: skip
+    return {"encoder": stack(sizes["encoder_layers"]), "decoder": stack(sizes["decoder_layers"])}
 
 
 if __name__ == "__main__":
