@@ -98,7 +98,7 @@ def bare(translator: Any, lines: list[str], seconds: float) -> float:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         line, began = choose.choice(lines), time.perf_counter()
-        translator.translate([line], split_sentences=True)
+        translator.translate([line])
         times.append(time.perf_counter() - began)
     return round(1000 * statistics.median(times), 2)
 

@@ -51,7 +51,37 @@ def test_the_report_shows_each_score_with_its_signature_and_how_it_was_decoded(f
     )  # fmt: skip
     assert [line.split()[0] for line in done.lines] == ["BLEU", "chrF2", "TER", "decoded"]
     assert all("version:" in line for line in done.lines[:3])
-    assert "beam:2|" in done.lines[3]
+    assert done.lines[3].endswith("beam:2|length_penalty:0.6|engine:ctranslate2|precision:float32|split:sentences")
+    fast = run(
+        "evaluate", "--model", files / "model", "--source", files / "test.en", "--reference", files / "test.de",
+        "--precision", "int8", "--whole-lines",
+    )  # fmt: skip
+    assert fast.lines[3].endswith("engine:ctranslate2|precision:int8|split:no")
+
+
+def test_a_test_set_may_be_a_table_like_the_training_text(files: Path, tmp_path: Path) -> None:
+    plain = run("evaluate", "--model", files / "model", "--source", files / "test.en", "--reference", files / "test.de")
+    lines = [(files / name).read_text(encoding="utf-8").splitlines() for name in ("test.en", "test.de")]
+    pairs = list(zip(*lines, strict=True))
+    write(tmp_path / "test.tsv", [f"{source}\t{target}" for source, target in pairs])
+    write(tmp_path / "test.csv", ["source,target", *(f'"{source}",{target}' for source, target in pairs)])
+    records = [json.dumps({"english": source, "german": target}) for source, target in pairs]
+    write(tmp_path / "test.jsonl", records)
+    for name, fields in (("test.tsv", []), ("test.csv", []), ("test.jsonl", ["--fields", "english,german"])):
+        done = run("evaluate", "--model", files / "model", "--source", tmp_path / name, *fields)
+        assert (done.code, done.lines) == (0, plain.lines), name
+    other = run(
+        "evaluate", "--model", files / "model", "--source", tmp_path / "test.csv", "--reference", files / "test.de"
+    )
+    assert other.lines == plain.lines
+    wrong = run("evaluate", "--model", files / "model", "--source", tmp_path / "test.jsonl")
+    assert (wrong.code, "no text in field 'source'" in wrong.err) == (2, True)
+
+
+def test_the_text_of_a_language_model_may_be_a_column(language_model: Path, tmp_path: Path) -> None:
+    plain = run("evaluate", "--model", language_model, "--text", write(tmp_path / "a.txt", ["the dog", "a cat"]))
+    table = write(tmp_path / "a.csv", ["id,body", "1,the dog", "2,a cat"])
+    assert run("evaluate", "--model", language_model, "--text", table, "--fields", "body").lines == plain.lines
 
 
 def test_an_existing_output_is_scored_and_compared_with_another(files: Path, tmp_path: Path) -> None:

@@ -30,6 +30,21 @@ def test_text_arguments_are_translated_one_per_line(model: Path) -> None:
     assert (done.code, done.out) == (0, "eins zwei drei\nrot Hund\n")
 
 
+def test_each_sentence_of_a_line_is_translated_by_itself_unless_lines_are_to_stay_whole(model: Path) -> None:
+    line = "red dog! Blue cat! 1 red dog"  # the model knows neither marks nor capitals nor digits
+    apart = run("translate", "--model", model, "--alignments", line)
+    assert apart.code == 0
+    text, links = apart.lines[0].split("\t")
+    translator = open_translator(model)
+    pieces = translator.translate(["red dog!", "Blue cat!", "1 red dog"])
+    assert text == " ".join(piece.text for piece in pieces)
+    sources, targets = zip(*(map(int, link.split("-")) for link in links.split()), strict=True)
+    assert max(targets) == len(text.split()) - 1, "word links count through all sentences"
+    assert max(sources) >= 4
+    whole = run("translate", "--model", model, "--whole-lines", line)
+    assert whole.lines == [translator.translate(line, split_sentences=False).text]
+
+
 @pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
 def test_standard_input_is_translated_line_by_line_and_empty_lines_stay(model: Path, engine: str) -> None:
     done = run("translate", "--model", model, "--engine", engine, given=b"one\n\n  \ntwo\r\nblue cat")

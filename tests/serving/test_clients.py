@@ -22,7 +22,7 @@ def openai_client(server: Running) -> openai.OpenAI:
 def test_the_libretranslate_client_translates(server: Running, word_model: Path) -> None:
     client = LibreTranslateAPI(server.url)
     sentences = english_sentences(5, seed=3)
-    offline = [one.text for one in open_translator(word_model).translate(sentences, split_sentences=True)]
+    offline = [one.text for one in open_translator(word_model).translate(sentences)]
     assert [client.translate(sentence, "en", "de") for sentence in sentences] == offline
     assert client.translate("red dog", "auto", "de") == "rot Hund"
     assert client.languages() == [{"code": "en", "name": "English", "targets": ["de"]}]

@@ -83,7 +83,10 @@ class Bundle:
 
 
 def open_bundle(path: str | Path, *, verify: bool = True) -> Bundle:
-    """Reads and checks a model directory, or a shipped model, by its name. `verify`: every file must have its hash."""
+    """Reads and checks a model directory, that of a run, or a shipped model by its name.
+
+    `verify`: every file must have its hash.
+    """
     check_name(path)
     path = locate(path)
     if not os.path.isfile(path / CONFIG):

@@ -20,9 +20,15 @@ def shipped_directories() -> dict[str, Path]:
 
 
 def locate(name: str | Path) -> Path:
-    """A model directory from its path, or from the name of a shipped one. A path that exists wins."""
+    """A model directory from its path, from that of its run or checkpoint, or from the name of a shipped one.
+
+    A path that exists wins.
+    """
     path = Path(name)
-    return path if os.path.exists(path) else shipped_directories().get(str(name), path)
+    if not os.path.exists(path):
+        return shipped_directories().get(str(name), path)
+    inside = path / "model"
+    return inside if not os.path.isfile(path / "config.json") and os.path.isfile(inside / "config.json") else path
 
 
 def is_shipped(path: Path) -> bool:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
-    source: Annotated[str, typer.Option("--source", help="Test text to translate.")] = "",
+    source: Annotated[
+        str,
+        typer.Option("--source", help="Test text to translate; a TSV, CSV or JSONL file may hold both sides."),
+    ] = "",
     reference: Annotated[
         list[str] | None, typer.Option("--reference", help="Its translation; may be repeated for more references.")
     ] = None,
@@ -37,6 +40,9 @@ def evaluate(
         int,
         typer.Option("--stride", min=0, help="Tokens between windows (--text). [default: half the context]"),
     ] = 0,
+    fields: Annotated[
+        str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and reference in a table.")
+    ] = "",
     language: Annotated[
         str, typer.Option("--language", help="Target language, which selects BLEU's tokenizer. [default: the model's]")
     ] = "",
@@ -45,8 +51,15 @@ def evaluate(
     ] = None,
     engine: Annotated[
         Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="For translating; ctranslate2 computes in float32 here."),
+        typer.Option("--engine", help="For translating; see headwise translate."),
     ] = "auto",
+    precision: Annotated[
+        Literal["int8", "float32"],
+        typer.Option("--precision", help="Of the ctranslate2 engine; headwise translate has int8 by default."),
+    ] = "float32",
+    whole_lines: Annotated[
+        bool, typer.Option("--whole-lines", help="Translate each line as a whole, even if it has several sentences.")
+    ] = False,
     output: Annotated[str, typer.Option("--output", "-o", help="Also write the translations to this file.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
@@ -57,6 +70,7 @@ def evaluate(
     Examples:
 
     - `headwise evaluate --model run/model --source test.en --reference test.de`
+    - `headwise evaluate --model run/model --source test.csv --fields english,german`
     - `headwise evaluate --hypothesis mine.de --reference test.de --against theirs.de --language de`
     - `headwise evaluate --model new/model --against-model old/model --source test.en --reference test.de`
     - `headwise evaluate --model lm/model --text test.txt`
@@ -66,9 +80,11 @@ def evaluate(
         raise UsageError("--text cannot be combined with other files: give it with --model DIR only")
     from headwise.workflows.evaluate import evaluate as run
 
-    asked: dict[str, Any] = {"text": text, "stride": stride} if text else {
+    names = [name.strip() for name in fields.split(",") if name.strip()]
+    asked: dict[str, Any] = {"text": text, "stride": stride, "fields": names} if text else {
         "source": source, "reference": reference, "hypothesis": hypothesis, "against": against,
         "against_model": against_model, "test": test, "language": language, "beam": beam, "engine": engine,
+        "fields": names, "precision": precision, "split_sentences": not whole_lines,
     }  # fmt: skip
     if table or images:
         asked = {"table": table, "images": images, "columns": columns.split(",") if columns else [], "engine": engine}

@@ -62,13 +62,14 @@ def translate(
     protect: Annotated[
         bool, typer.Option("--protect", help="Keep placeholders, tags, addresses and numbers unchanged.")
     ] = False,
-    split_sentences: Annotated[
-        bool, typer.Option("--split-sentences", help="Translate each sentence of a line by itself.")
+    whole_lines: Annotated[
+        bool, typer.Option("--whole-lines", help="Translate each line as a whole, even if it has several sentences.")
     ] = False,
 ) -> None:
     """Translate text.
 
-    Empty lines stay empty. A line too long for the model (500 tokens) is translated in pieces. Bytes that are not UTF-8
+    Each sentence of a line is translated by itself. Empty lines stay empty. A sentence too long for the model (500
+    tokens) is translated in pieces. Bytes that are not UTF-8
     are replaced by U+FFFD, with a warning that names the line. Lines longer than 10 MB are refused.
 
     Examples:
@@ -97,7 +98,7 @@ def translate(
     )
 
     terms = read_glossary(glossary) if glossary else {}
-    options = TranslateOptions(beam, n_best, length_penalty, terms, protect, split_sentences)
+    options = TranslateOptions(beam, n_best, length_penalty, terms, protect, not whole_lines)
     wanted: Scores = "tokens" if as_json else "sentences" if scores else "none"
     if engine == "ctranslate2" and (terms or protect):
         raise UsageError("the ctranslate2 engine does not support --glossary and --protect; use --engine torch or auto")

@@ -18,6 +18,10 @@ from headwise.errors import RecipeError
 from headwise.files import check_name, read_bounded, shortened
 
 DATA_VARIABLE = "HEADWISE_DATA"
+PATH_KEYS = frozenset(
+    {f"data.{part}{name}" for part in ("", "validation.", "test.") for name in Texts.model_fields}
+    | {"tokenizer.files", "model.from"}
+)
 _LARGEST_FILE = 1 << 20  # bytes
 _DEEPEST = 8  # tables within tables: a recipe has three at most
 
@@ -44,7 +48,7 @@ def build_recipe(values: dict[str, Any], overrides: Sequence[str] = (), origin: 
     places: dict[str, str] = {}
     for override in overrides:
         key, value = parse_override(override)
-        _put(values, key, value, override)
+        _put(values, key, _from_here(key, value), override)
         places[key] = f"--set {shortened(override)}"
     try:
         return Recipe.model_validate(values)
@@ -71,6 +75,18 @@ def parse_override(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
     except ValueError as error:
         raise RecipeError(f"--set {shortened(text)}: not valid TOML: {shortened(str(error))}") from error
+
+
+def _from_here(key: str, value: Any) -> Any:
+    """Makes a path that is given on the command line relative to the current folder, not to the recipe."""
+    if key not in PATH_KEYS:
+        return value
+    if isinstance(value, list):
+        return [_from_here(key, one) for one in value]
+    if not isinstance(value, str) or value == "-":
+        return value
+    is_name = key == "model.from" and Path(value).name == value and not os.path.exists(value)
+    return value if is_name else str(Path(value).absolute())
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -82,10 +82,10 @@ class Filters(Section):
 class Data(Texts):
     """The corpus."""
 
-    format: Literal["auto", "text", "csv", "tsv", "jsonl"] = Field(
-        "auto", description="auto goes by the file's name; tsv and jsonl hold both sides in one file (data.source)"
+    format: Literal["auto", "text", "tsv", "csv", "jsonl"] = Field(
+        "auto", description="auto goes by the file's name; tsv, csv and jsonl hold both sides in one file (data.source)"
     )
-    fields: Names = Field((), description="column numbers (tsv, from 1) or names (jsonl) of source and target")
+    fields: Names = Field((), description="column numbers (tsv, from 1) or names (csv, jsonl) of source and target")
     columns: Names = Field((), description="columns of a table: what is read, then the label; unset: text, label")
     languages: Annotated[tuple[Language, ...], BeforeValidator(_as_names)] = Field(
         (), description="language codes, source then target; one for a language model"

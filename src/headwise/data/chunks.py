@@ -76,17 +76,19 @@ class Chunks:
         self.corpus, self.filters, self.languages = files, filters, languages
         self.sides = files.sides
         self.counts = FilterCounts()
-        self.files: list[tuple[str, int]] = []  # each file (its source side) and how many lines it has
+        self.files: list[tuple[str, int]] = []  # each file (its source side) and the line of its last text
 
     def __iter__(self) -> Iterator[Chunk]:
         self.counts, self.files = FilterCounts(), []
-        for file, texts, reasons in self._read():
-            first = self.counts.lines + 1
+        before = 0  # lines of the files before this one
+        for file, first_line, texts, reasons in self._read():
             for reason in reasons:
                 self.counts.add(reason)
             if not self.files or self.files[-1][0] != file:
+                before = sum(lines for _, lines in self.files)
                 self.files.append((file, 0))
-            self.files[-1] = (file, self.files[-1][1] + len(reasons))
+            self.files[-1] = (file, first_line + len(reasons) - 1)
+            first = before + first_line
             kept = np.array([reason is None for reason in reasons], dtype=bool)
             if not kept.all():
                 texts = {
@@ -115,15 +117,15 @@ class Chunks:
             self.sides,
         ]
 
-    def _read(self) -> Iterator[tuple[str, dict[str, list[str]], list[str | None]]]:
-        """Yields, per batch of lines, the file, the texts of each side, and why each is dropped (None: it is kept)."""
+    def _read(self) -> Iterator[tuple[str, int, dict[str, list[str]], list[str | None]]]:
+        """Yields batches of lines: file, first line, texts of each side, and why each is dropped (None: it is kept)."""
         if self.sides == ("text",):
             drop_line = line_filter(self.filters, self.languages)
             field = self.corpus.fields[0] if self.corpus.fields else None
             number = 0
             for lines in corpus.read_line_batches(self.corpus.text, format=self.corpus.format, field=field):
                 reasons = [drop_line(text) for text in lines.texts]
-                yield lines.file, {"text": lines.texts}, self._of_part(reasons, lines.texts, number)
+                yield lines.file, lines.first, {"text": lines.texts}, self._of_part(reasons, lines.texts, number)
                 number += len(lines.texts)
             return
         drop_pair = pair_filter(self.filters, self.languages)
@@ -134,6 +136,7 @@ class Chunks:
             reasons = [drop_pair(source, target) for source, target in zip(batch.sources, batch.targets, strict=True)]
             yield (
                 batch.file,
+                batch.first,
                 {"source": batch.sources, "target": batch.targets},
                 self._of_part(reasons, batch.sources, 0),
             )

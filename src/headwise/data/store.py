@@ -46,7 +46,7 @@ class Manifest:
     sentences: int
     tokens: dict[str, int]
     longest: dict[str, int]
-    files: list[tuple[str, int]]  # each corpus file (source side) and its number of lines
+    files: list[tuple[str, int]]  # each corpus file (source side) and the line of its last text
     dropped: dict[str, int]  # by reason
     sizes: dict[str, int]  # bytes of each file of the store
     hashes: dict[str, str]

@@ -23,6 +23,7 @@ _END = re.compile(
     rf"|(?<![.!?…])(?P<narrow>[.!?…]++(?:[\s\u00a0\u202f]*+[»›])?[{_CLOSING}“]*+)(?P<space>\s++)"
     r"|(?<!\s)(?P<line>[^\S\n]*+\n\s*+)"
 )
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _WORD_BEFORE = re.compile(r"[\w.\-’']*$")
 _LONGEST_WORD = 40  # how many characters to search backwards for a word: longer than any abbreviation
 _BEGINS = re.compile(rf"[{_OPENING}\s]*(\S)")
@@ -108,8 +109,8 @@ def _ends(text: str, match: re.Match[str], language: str | None) -> bool:
     base = base_language(language or "")
     if base == "de" and word.isdigit() and len(word) <= 2:
         return False  # "am 3. Mai"
-    if len(word) == 1 and word.isalpha() and before is not None and before[0].isupper():
-        return False  # an initial: "J. Smith"
+    if before and before[0].isupper() and _INITIALS.fullmatch(before[0]) and word not in _OFTEN_LAST:
+        return False  # "J. Smith", "J.P. Morgan"
     if word.endswith("str") and len(word) > 3:
         return False  # "Hauptstr. 5"
     known = _KNOWN.get(base, _ANY_LANGUAGE)

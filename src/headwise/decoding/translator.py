@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from headwise.bundle.directory import Bundle
 from headwise.decoding.confidence import confidence
@@ -32,6 +32,15 @@ class Translation(NamedTuple):
     confidence: float  # in [0, 1], see headwise.decoding.confidence; NaN if not requested
     stopped: Stopped = "eos"  # "length" and "loop" mean that the translation was cut off
     alternatives: tuple[Translation, ...] = ()  # the next best, best first
+    sentences: tuple[Translation, ...] = ()  # of a text that was split: the translation of each sentence
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
+        cut = "" if self.stopped == "eos" else f", stopped={self.stopped!r}"
+        return f"Translation({self.text!r}, score={self.score:.2f}, confidence={self.confidence:.2f}{cut}{more})"
 
 
 EMPTY = Translation("", 0.0, (), (), (), 1.0)
@@ -48,9 +57,19 @@ class Translator:
         longest = bundle.settings.longest
         self.longest_source = LONGEST_SOURCE if longest is None else min(LONGEST_SOURCE, longest - 1)
 
+    def __repr__(self) -> str:
+        languages = " → ".join(self.bundle.languages) or "languages unknown"
+        return f"{type(self).__name__}({str(self.bundle.path)!r}, {languages}, engine={self.engine.name!r})"
+
+    @overload
+    def translate(self, texts: str, **options: Any) -> Translation: ...
+
+    @overload
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]: ...
+
     def translate(
         self,
-        texts: Sequence[str],
+        texts: str | Sequence[str],
         *,
         beam: int | None = None,
         n_best: int = 1,
@@ -58,23 +77,27 @@ class Translator:
         protect: bool = False,
         prefix: str | Sequence[str | None] | None = None,
         sample: Sampling | None = None,
-        split_sentences: bool = False,
+        split_sentences: bool = True,
         **options: Any,
-    ) -> list[Translation]:
-        """Returns one translation per text, in order; a blank text gives an empty one without running the model.
+    ) -> Translation | list[Translation]:
+        """Translates one text, or a list to a list in the same order; a blank text gives an empty translation.
 
         `glossary` maps source terms to terms that the translation must use; `protect` keeps placeholders, tags,
         addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one per text;
-        further options are those of SearchOptions. Use `split_sentences` for texts of several sentences; a text that is
-        too long for the model is always split.
+        further options are those of SearchOptions. Each sentence is translated by itself, unless `split_sentences` is
+        False; a text that is too long for the model is always split.
         """
         if isinstance(texts, str):
-            raise UsageError("translate takes a list of texts, not a single one; put it in a list")
+            (only,) = self.translate(
+                [texts], beam=beam, n_best=n_best, glossary=glossary, protect=protect, prefix=prefix, sample=sample,
+                split_sentences=split_sentences, **options,
+            )  # fmt: skip
+            return only
         prefixes = [prefix] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one per text")
         search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
-        pieces = [self.pieces(text, split_sentences) for text in texts]
+        pieces = [self.pieces(text.strip() if isinstance(text, str) else text, split_sentences) for text in texts]
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
         starts: list[str | None] = [None] * len(flat)
         if prefix is not None:
@@ -211,4 +234,5 @@ def concatenated(text: str, parts: Sequence[Translation]) -> Translation:
         tuple(value for part in parts for value in part.log_probs),
         mean,
         max((part.stopped for part in parts), key=severity.index),
+        sentences=tuple(parts),
     )

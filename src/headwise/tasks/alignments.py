@@ -14,7 +14,7 @@ import numpy as np
 from headwise.decoding.engine import AutoEngine
 from headwise.decoding.translator import Translation, Translator
 from headwise.errors import UsageError
-from headwise.look.alignment import align
+from headwise.look.alignment import Alignment, align
 from headwise.look.panels import Floats, Panel
 from headwise.look.token_labels import Reading
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
@@ -23,25 +23,48 @@ _BATCH = 32
 
 
 def alignments(translator: Translator, texts: Sequence[str], translations: Sequence[Translation]) -> list[str]:
-    """Returns one line per translation; an empty one if there is no text, or it was translated in several pieces."""
-    sources = translator.tokenizers.source.encode_batch([text.strip() for text in texts])
-    targets = [list(translation.ids) for translation in translations]
-    longest = translator.longest_source
-    places = [i for i, (s, t) in enumerate(zip(sources, targets, strict=True)) if 0 < len(s) < longest and t]
-    weights = _attention(translator.engine, [sources[i] for i in places], [targets[i] for i in places])
-    lines = [""] * len(texts)
-    for place, matrix in zip(places, weights, strict=True):
-        lines[place] = moses(translator.tokenizers, sources[place], targets[place], matrix)
+    """Returns one line per translation, an empty one if there is no text; sentences are aligned one by one."""
+    pieces = [_pieces(translator, *pair) for pair in zip(texts, translations, strict=True)]
+    flat = [piece for each in pieces for piece in each]
+    sources = translator.tokenizers.source.encode_batch([text for text, _ in flat])
+    targets = [list(translation.ids) for _, translation in flat]
+    said = [place for place, target in enumerate(targets) if target]
+    weights = _attention(translator.engine, [sources[i] for i in said], [targets[i] for i in said])
+    matrices = dict(zip(said, weights, strict=True))
+    lines, place = [], 0
+    for each in pieces:
+        links, source_words, target_words = [], 0, 0
+        for _ in each:
+            found = aligned(translator.tokenizers, sources[place], targets[place], matrices.get(place))
+            links += [f"{s + source_words}-{t + target_words}" for s, t in found.links]
+            source_words += len(found.source_words)
+            target_words += len(found.target_words)
+            place += 1
+        lines.append(" ".join(links))
     return lines
 
 
-def moses(tokenizers: TokenizerPair, source: Sequence[int], target: Sequence[int], weights: Floats) -> str:
-    """Computes links between words from weights between tokens, (T, S), both without end of sentence."""
+def _pieces(translator: Translator, text: str, translation: Translation) -> list[tuple[str, Translation]]:
+    """Returns the pieces that were translated by themselves; none if the text is another one's."""
+    parts = translation.sentences or (translation,)
+    cut = translator.pieces(text, len(parts) > 1)
+    sources = [piece.text for piece in cut if piece.text]
+    return list(zip(sources, parts, strict=True)) if len(sources) == len(parts) else []
+
+
+def aligned(
+    tokenizers: TokenizerPair, source: Sequence[int], target: Sequence[int], weights: Floats | None
+) -> Alignment:
+    """Computes links between words from weights between tokens, (T, S), both without end of sentence.
+
+    An empty target has no weights.
+    """
     rows, columns = Reading.of(tokenizers.target, [*target, EOS]), Reading.of(tokenizers.source, [*source, EOS])
     padded = np.zeros((1, 1, len(target) + 1, len(source) + 1), dtype=np.float32)
-    padded[0, 0, :-1, :-1] = weights
+    if weights is not None:
+        padded[0, 0, :-1, :-1] = weights
     panel = Panel("cross", "Cross-attention", padded, rows.labels, columns.labels, "target", "source")
-    return str(align(panel.merged(rows.groups, rows.words, columns.groups, columns.words)))
+    return align(panel.merged(rows.groups, rows.words, columns.groups, columns.words))
 
 
 def _attention(engine: Any, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats]:

@@ -139,12 +139,14 @@ class Generate(TextTask):
         """Computes the perplexity of the file `text`; `stride` is the number of tokens between windows."""
         from headwise.bundle.weights import load_model
         from headwise.evaluation.language_model import text_perplexity
-        from headwise.text.lines import read_lines
+        from headwise.text.corpus import read_lines
 
         file, stride = asked.pop("text", ""), int(asked.pop("stride", 0) or 0)
+        field = next(iter(asked.pop("fields", ())), None)
         if not file or asked:
             raise UsageError(f"{bundle.path} is a language model: evaluate it with --text FILE only")
-        lines, tokenizer = read_lines(file), TokenizerPair.load(bundle.path).target
+        lines = [line.text for line in read_lines(file, field=field)]
+        tokenizer = TokenizerPair.load(bundle.path).target
         perplexity = text_perplexity(load_model(bundle), tokenizer, lines, stride=stride, on_progress=on_progress)
         return TextScores(perplexity, seen_in_training(bundle.card, "text", lines))
 

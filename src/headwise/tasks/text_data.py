@@ -77,10 +77,12 @@ class TextTask(Task):
 
 def _first_side(files: Files) -> Iterator[str]:
     if files.text:
-        yield from (text for batch in read_line_batches(files.text, format=files.format) for text in batch.texts)
+        field = files.fields[0] if files.fields else None
+        lines = read_line_batches(files.text, format=files.format, field=field)
+        yield from (text for batch in lines for text in batch.texts)
     else:
-        batches = read_pair_batches(files.source, files.target, format=files.format, fields=files.fields)
-        yield from (text for batch in batches for text in batch.sources)
+        pairs = read_pair_batches(files.source, files.target, format=files.format, fields=files.fields)
+        yield from (text for batch in pairs for text in batch.sources)
 
 
 def training_files(recipe: Recipe, base: Path) -> Files:

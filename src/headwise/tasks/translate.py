@@ -191,7 +191,7 @@ class Translate(TextTask):
         if target is not None:
             target_ids = pair.target.encode(target.strip())
         else:
-            target_ids = list(opened.translate([text], beam=options.get("beam"))[0].ids)
+            target_ids = list(opened.translate(text, beam=options.get("beam"), split_sentences=False).ids)
         return look_at_translation(opened.network, pair, source_ids, target_ids)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranslator:

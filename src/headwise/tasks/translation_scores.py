@@ -12,6 +12,8 @@ from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.evaluation.metrics import Score, corpus_scores
 from headwise.evaluation.significance import Comparison, compare
 from headwise.tasks.interface import OnProgress
+from headwise.text import corpus
+from headwise.text.corpus import format_of
 from headwise.text.lines import read_lines
 
 _CHUNK = 1024  # lines translated in one call
@@ -31,9 +33,18 @@ class EvaluateOptions:
     language: str = ""  # of the target; a model knows its own
     beam: int | None = None
     engine: str = "auto"
+    precision: str = "float32"  # of the ctranslate2 engine
+    split_sentences: bool = True
+    fields: Sequence[str] = ()  # of a table: source and reference
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the source is a file that can hold both sides."""
+        return bool(self.source) and format_of(self.source) != "text"
 
     def __post_init__(self) -> None:
-        _check(bool(self.reference), "nothing to compare with: give --reference FILE (or --text for a language model)")
+        given = bool(self.reference) or self.is_table
+        _check(given, "nothing to compare with: give --reference FILE (or --text for a language model)")
         modelled = self.bundle is not None
         _check(modelled != bool(self.hypothesis), "give --model DIR with --source FILE, or --hypothesis FILE")
         _check(bool(self.source) or not (self.bundle or self.against_model), "a model needs --source FILE to translate")
@@ -76,10 +87,10 @@ class TranslationScores:
 
 def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None = None) -> TranslationScores:
     """Scores a model or an output, and compares it with another one."""
-    sources = read_lines(asked.source) if asked.source else []
+    sources, references = _read(asked)
     lines = sources if asked.bundle else read_lines(asked.hypothesis)
     measure = asked.source if asked.bundle else asked.hypothesis
-    references = [_aligned(file, len(lines), measure) for file in asked.reference]
+    references += [_aligned(file, len(lines), measure) for file in asked.reference]
     against = _aligned(asked.against, len(lines), measure) if asked.against else None
     language, made, seen = asked.language, "", None
     if asked.bundle:
@@ -95,6 +106,17 @@ def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None 
     return TranslationScores(scores, comparisons, made, seen, lines)
 
 
+def _read(asked: EvaluateOptions) -> tuple[list[str], list[list[str]]]:
+    """Reads the source, and its reference where a table holds both."""
+    if not asked.source:
+        return [], []
+    if not asked.is_table or asked.reference:
+        field = asked.fields[0] if asked.fields else "source" if format_of(asked.source) in ("csv", "jsonl") else None
+        return [line.text for line in corpus.read_lines(asked.source, field=field)], []
+    pairs = list(corpus.read_pairs(asked.source, fields=asked.fields))
+    return [pair.source for pair in pairs], [[pair.target for pair in pairs]]
+
+
 def _aligned(file: str, count: int, measure: str) -> list[str]:
     lines = read_lines(file)
     if len(lines) != count:
@@ -108,20 +130,29 @@ def _aligned(file: str, count: int, measure: str) -> list[str]:
 def _translated(
     bundle: Bundle, sources: Sequence[str], asked: EvaluateOptions, on_progress: OnProgress | None
 ) -> tuple[list[str], str]:
-    """Returns the translations and the decoding options. The fast engine computes in float32 here."""
+    """Returns the translations and the decoding options."""
     from headwise.tasks.translate import TASK, require_translator
 
     require_translator(bundle)
-    translator = TASK.open(bundle, asked.engine, precision="float32", scores="none")
+    translator = TASK.open(bundle, asked.engine, precision=asked.precision, scores="none")
     options = translator.options(beam=asked.beam)
     translations: list[str] = []
     for start in range(0, len(sources), _CHUNK):
-        answers = translator.translate(sources[start : start + _CHUNK], beam=asked.beam)
+        answers = translator.translate(
+            sources[start : start + _CHUNK], beam=asked.beam, split_sentences=asked.split_sentences
+        )
         translations += [" ".join(answer.text.split("\n")) for answer in answers]
         if on_progress is not None:
             on_progress(len(answers))
-    made = f"beam:{options.beam}|length_penalty:{options.length_penalty:g}|engine:{translator.engine.name}"
-    return translations, made
+    engine = translator.engine.name
+    made = {
+        "beam": options.beam,
+        "length_penalty": f"{options.length_penalty:g}",
+        "engine": engine,
+        "precision": "float32" if engine == "torch" else asked.precision,
+        "split": "sentences" if asked.split_sentences else "no",
+    }
+    return translations, "|".join(f"{name}:{value}" for name, value in made.items())
 
 
 def _check(fine: bool, problem: str) -> None:

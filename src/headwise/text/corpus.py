@@ -26,6 +26,7 @@ from headwise.text.lines import (
     line_blocks,
     raise_or_report,
 )
+from headwise.text.tables import read_table_batches, table_format
 
 __all__ = [
     "MAX_LINE_BYTES",
@@ -36,6 +37,7 @@ __all__ = [
     "PairBatch",
     "expand_paths",
     "fingerprint",
+    "format_of",
     "read_line_batches",
     "read_lines",
     "read_pair_batches",
@@ -43,12 +45,13 @@ __all__ = [
 ]
 
 PathsLike = Sequence[str | Path] | str | Path
-FORMAT_OF_SUFFIX = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 DEFAULT_FIELDS = {
     ("tsv", 2): ("1", "2"),
     ("jsonl", 2): ("source", "target"),
+    ("csv", 2): ("source", "target"),
     ("tsv", 1): ("1",),
     ("jsonl", 1): ("text",),
+    ("csv", 1): ("text",),
 }
 
 
@@ -139,16 +142,16 @@ def read_pairs(
 def read_line_batches(
     paths: PathsLike, *, format: str = "auto", field: str | None = None, on_bad: OnBad | None = None
 ) -> Iterator[LineBatch]:
-    """Reads plain text: every line, or one field of each TSV row or JSONL record."""
+    """Reads plain text: every line, or one field of each TSV or CSV row or JSONL record."""
     files = _as_list(paths)
     _check_standard_input(files)
     for file in files:
-        kind = _format_of(file, format)
-        parse = None if kind == "text" else _field_parser(kind, [] if field is None else [field], 1)
-        for first, texts in line_blocks(file, on_bad):
-            if parse is not None:
-                texts = [row[0] for row in _parse_lines(texts, parse, display_name(file), first, on_bad)]
-            yield LineBatch(texts, display_name(file), first)
+        kind = format_of(file, format)
+        if kind == "text":
+            yield from (LineBatch(texts, display_name(file), first) for first, texts in line_blocks(file, on_bad))
+            continue
+        for first, rows in _row_blocks(file, kind, [] if field is None else [field], 1, on_bad):
+            yield LineBatch([row[0] for row in rows], display_name(file), first)
 
 
 def read_pair_batches(
@@ -159,18 +162,18 @@ def read_pair_batches(
     fields: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[PairBatch]:
-    """Reads pairs from aligned text files, or from TSV or JSONL files that hold both sides (`target` empty)."""
+    """Reads pairs from aligned text files, or from TSV, CSV or JSONL files that hold both sides (`target` empty)."""
     sources, targets = _as_list(source), _as_list(target)
     _check_standard_input(sources + targets)
     for file in [] if targets else sources:
-        yield from _pairs_of_one_file(file, _format_of(file, format), fields, on_bad)
+        yield from _pairs_of_one_file(file, format_of(file, format), fields, on_bad)
     if targets:
         if len(sources) != len(targets):
             names = f"{len(sources)} source and {len(targets)} target files"
             raise DataError(f"{names}: each source file needs its own target file, in the same order")
         for left, right in zip(sources, targets, strict=True):
             for file in (left, right):
-                if (kind := _format_of(file, format)) != "text":
+                if (kind := format_of(file, format)) != "text":
                     raise DataError(f"{kind} holds both sides in one file; give no target", file=display_name(file))
             yield from _pairs_of_two_files(left, right, on_bad)
 
@@ -178,10 +181,8 @@ def read_pair_batches(
 def _pairs_of_one_file(file: str, kind: str, fields: Sequence[str], on_bad: OnBad | None) -> Iterator[PairBatch]:
     name = display_name(file)
     if kind == "text":
-        raise DataError("the target side is missing; give it, or set the format to tsv or jsonl", file=name)
-    parse = _field_parser(kind, fields, 2)
-    for first, lines in line_blocks(file, on_bad):
-        rows = _parse_lines(lines, parse, name, first, on_bad)
+        raise DataError("the target side is missing; give it, or set the format to tsv, csv or jsonl", file=name)
+    for first, rows in _row_blocks(file, kind, fields, 2, on_bad):
         yield PairBatch([row[0] for row in rows], [row[1] for row in rows], name, name, first)
 
 
@@ -211,6 +212,27 @@ def _pairs_of_two_files(source: str, target: str, on_bad: OnBad | None) -> Itera
         raise_or_report(on_bad, "line-counts", DataError(problem, file=display_name(source)))
 
 
+def _row_blocks(
+    file: str, kind: str, fields: Sequence[str], count: int, on_bad: OnBad | None
+) -> Iterator[tuple[int, list[tuple[str, ...]]]]:
+    """Yields the wanted fields of rows on consecutive lines, and the number of the first line."""
+    names = tuple(fields) or DEFAULT_FIELDS[kind, count]
+    if len(names) != count:
+        raise UsageError(f"{count} field{'s' * (count > 1)} expected, got {len(names)}: {', '.join(names)}")
+    if kind != "csv":
+        parse = _field_parser(kind, names)
+        for first, lines in line_blocks(file, on_bad):
+            yield first, _parse_lines(lines, parse, display_name(file), first, on_bad)
+        return
+    for batch in read_table_batches([file], names, format="csv", on_bad=on_bad):
+        start = 0
+        for place in range(1, len(batch.rows) + 1):
+            # A blank line, a cell of several lines and a row that cannot be read leave gaps.
+            if place == len(batch.rows) or batch.lines[place] != batch.lines[place - 1] + 1:
+                yield batch.lines[start], batch.rows[start:place]
+                start = place
+
+
 Parse = Callable[[str], tuple[str, ...]]  # raises ValueError; the message says what is wrong
 
 
@@ -225,10 +247,7 @@ def _parse_lines(lines: list[str], parse: Parse, name: str, first: int, on_bad: 
     return rows
 
 
-def _field_parser(kind: str, fields: Sequence[str], count: int) -> Parse:
-    names = tuple(fields) or DEFAULT_FIELDS[kind, count]
-    if len(names) != count:
-        raise UsageError(f"{count} field{'s' * (count > 1)} expected, got {len(names)}: {', '.join(names)}")
+def _field_parser(kind: str, names: tuple[str, ...]) -> Parse:
     if kind == "jsonl":
         return lambda line: _json_fields(line, names)
     if not all(name.isdecimal() and int(name) >= 1 for name in names):
@@ -267,13 +286,9 @@ def _json_fields(line: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _format_of(file: str, format: str) -> str:
-    if format != "auto":
-        return format
-    name = Path(file).name.lower()
-    for packed in (".gz", ".xz", ".zst"):
-        name = name.removesuffix(packed)
-    return FORMAT_OF_SUFFIX.get(Path(name).suffix, "text")
+def format_of(file: str, format: str = "auto") -> str:
+    """Returns text, tsv, csv or jsonl: what is asked for, or what the file's name says."""
+    return (table_format(file) or "text") if format == "auto" else format
 
 
 def _as_list(paths: PathsLike) -> list[str]:

@@ -188,9 +188,9 @@ class _Reader:
         present = shortened(", ".join(names) or "none", 200)
         if len(self.alternatives) > 1:
             wanted = " or ".join(", ".join(one) for one in self.alternatives)
-            return f"{there} {present}, but {wanted} are needed: set data.columns"
+            return f"{there} {present}, but {wanted} are needed: set data.columns (of parallel text: data.fields)"
         column = next(column for column in self.alternatives[0] if column not in names)
-        return f"there is no column '{column}'; {there} {present}: set data.columns"
+        return f"there is no column '{column}'; {there} {present}: set data.columns (of parallel text: data.fields)"
 
     def _lines(self) -> Iterator[str]:
         for first, lines in line_blocks(self.file, self.on_bad):

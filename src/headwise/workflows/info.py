@@ -47,8 +47,7 @@ class ModelInfo:
 
 def model_info(path: Path) -> ModelInfo:
     """Describes a model directory, or the one inside a run or checkpoint; compares every file with its hash."""
-    inner = path / "model"
-    bundle = open_bundle(inner if not (path / CONFIG).is_file() and (inner / CONFIG).is_file() else path)
+    bundle = open_bundle(path)
     card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")
     assets = Assets.load(bundle.path)
     sentences = data.get("sentences") if isinstance(data, dict) else None

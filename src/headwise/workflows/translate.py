@@ -34,7 +34,7 @@ class TranslateOptions:
     length_penalty: float | None = None
     glossary: dict[str, str] = field(default_factory=dict)
     protect: bool = False
-    split_sentences: bool = False
+    split_sentences: bool = True
 
     def arguments(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -58,11 +58,15 @@ def translate_lines(
             if chunk:
                 yield chunk, translator.translate(chunk, **arguments)
         return
+
+    def work(chunk: Sequence[str]) -> list[Translation]:
+        return translator.translate(chunk, **arguments)
+
     pending: deque[tuple[Sequence[str], Future[list[Translation]]]] = deque()
     with ThreadPoolExecutor(AHEAD) as pool:
         for chunk in chunks:
             if chunk:
-                pending.append((chunk, pool.submit(translator.translate, chunk, **arguments)))
+                pending.append((chunk, pool.submit(work, chunk)))
             while pending and (len(pending) >= AHEAD or not chunk):
                 done, future = pending.popleft()
                 yield done, future.result()

@@ -25,6 +25,14 @@ def test_a_name_opens_the_shipped_model_and_a_path_of_that_name_wins(
         open_bundle("words-en-de")
 
 
+def test_a_run_stands_for_its_model(word_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model").symlink_to(word_model)
+    assert open_bundle(tmp_path / "run").files == open_bundle(word_model).files
+    with pytest.raises(ModelError, match=r"has no config\.json"):
+        open_bundle(tmp_path)
+
+
 def test_a_name_that_is_nothing_gets_a_line_with_those_that_are(shipped_words: Path) -> None:
     with pytest.raises(ModelError, match=r"no model: words-en-fr is not there; .* came with Headwise: words-en-de$"):
         open_bundle("words-en-fr")

@@ -104,6 +104,22 @@ def test_paths_are_relative_to_the_recipe_and_globs_stay_globs(tmp_path: Path) -
     assert absolute_paths(fixed, Path("/elsewhere")) == fixed
 
 
+def test_paths_of_set_are_relative_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "mine.toml").write_text('[data]\nsource = "a.en"\ntarget = "a.de"\n')
+    (tmp_path / "base").mkdir()
+    monkeypatch.chdir(tmp_path)
+    overrides = ["data.target=b.de", 'data.validation.source=["v.en", "/v2.en"]', "model.from=base", "data.text=-"]
+    recipe = absolute_paths(*load_recipe("recipes/mine.toml", overrides))
+    assert recipe.data.source == (str(tmp_path / "recipes" / "a.en"),)
+    assert recipe.data.target == (str(tmp_path / "b.de"),)
+    assert recipe.data.validation.source == (str(tmp_path / "v.en"), "/v2.en")
+    assert recipe.data.text == ("-",)
+    assert recipe.model.from_ == str(tmp_path / "base")
+    named = absolute_paths(*load_recipe("recipes/mine.toml", ["model.from=multi30k-en-de"]))
+    assert named.model.from_ == "multi30k-en-de"
+
+
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -76,6 +76,20 @@ def test_a_row_knows_the_file_and_line_it_came_from(tmp_path: Path) -> None:
             store.place(wrong)
 
 
+def test_a_row_of_a_csv_file_knows_its_line_behind_header_blank_lines_and_long_cells(tmp_path: Path) -> None:
+    table = tmp_path / "pairs.csv"
+    table.write_text('id,source,target\n1,a,b\n\n2,"c, d","e\nf"\n3,g,h\n', encoding="utf-8")
+    (tmp_path / "more.csv").write_text("source,target\ni,j\n", encoding="utf-8")
+    chunks = Chunks(
+        Files(source=[str(table), str(tmp_path / "more.csv")]), schema.Filters.model_validate({"control": False})
+    )
+    tokenizers = {"source": byte_tokenizer(), "target": byte_tokenizer()}
+    store = cached_store(tmp_path / "cache", "key", lambda directory: write_files(directory, chunks, tokenizers))
+    assert (texts(store, "source"), texts(store, "target")) == (["a", "c, d", "g", "i"], ["b", "e\nf", "h", "j"])
+    places = [store.place(int(number)) for number in store.line_numbers(np.arange(4))]
+    assert places == [(str(table), 2), (str(table), 4), (str(table), 6), (str(tmp_path / "more.csv"), 2)]
+
+
 def test_ids_take_two_bytes_if_the_vocabulary_is_small_enough_and_four_otherwise(tmp_path: Path) -> None:
     class Large(Tokenizer):
         size = 70_000

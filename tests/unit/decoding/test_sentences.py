@@ -17,6 +17,7 @@ EXAMPLES = {
         "Wait... what? |No… |Go on.",
         "(It was late.) |We slept.",
         "Apples, pears, etc. |Then we left.",
+        "They work for J.P. Morgan. |He lives in the U.S. |Then he left.",
     ],
     "de": [
         "Es regnet. |Wir bleiben. |Warum?",

@@ -86,6 +86,16 @@ def test_empty_and_blank_text_is_translated_to_nothing_without_asking_the_model(
     assert len(copying.engine.sources) == 2  # type: ignore[attr-defined]
 
 
+def test_one_text_gives_one_translation_that_prints_usefully(trained: Translator) -> None:
+    one = trained.translate("red dog", beam=2, n_best=2)
+    assert one == trained.translate(["red dog"], beam=2, n_best=2)[0]
+    assert str(one) == "rot Hund"
+    assert repr(one).startswith("Translation('rot Hund', score=-0.0")
+    assert repr(one).endswith(", 1 alternatives)")
+    assert "en → de" in repr(trained)
+    assert "engine='ctranslate2'" in repr(trained)
+
+
 def test_no_text_at_all_gives_no_translations(trained: Translator) -> None:
     assert trained.translate([]) == []
 
@@ -143,11 +153,12 @@ def test_a_prefix_is_how_the_translation_begins(trained: Translator) -> None:
 
 def test_paragraphs_are_translated_sentence_by_sentence_with_their_spacing(copying: Translator) -> None:
     text = "The dog sees. The cat is red!\n\n  Nein, ja."
-    (found,) = copying.translate([text], split_sentences=True)
+    (found,) = copying.translate([text])
     assert found.text == text
+    assert [sentence.text for sentence in found.sentences] == ["The dog sees.", "The cat is red!", "Nein, ja."]
     assert len(copying.engine.sources) == 3  # type: ignore[attr-defined]
-    (whole,) = copying.translate([text])
-    assert whole.text == text
+    (whole,) = copying.translate([text], split_sentences=False)
+    assert (whole.text, whole.sentences) == (text, ())
     assert len(copying.engine.sources) == 4  # type: ignore[attr-defined]
 
 
@@ -168,7 +179,6 @@ def test_confidence_follows_the_calibration_in_the_card(copying: Translator) -> 
 @pytest.mark.parametrize(
     ("texts", "options", "problem"),
     [
-        ("one text", {}, "list"),
         ([5], {}, "int"),
         (["a"], {"beem": 3}, "beem"),
         (["a"], {"beam": 2, "n_best": 3}, "n_best"),
