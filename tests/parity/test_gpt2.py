@@ -22,7 +22,7 @@ from headwise.workflows.import_model import import_model
 CONFIGURATIONS: list[dict[str, Any]] = [
     {},
     {"n_layer": 1, "n_head": 1, "n_embd": 32, "n_inner": 50},
-    {"activation_function": "gelu"},
+    {"activation_function": "gelu", "layer_norm_epsilon": 1e-3},
     {"activation_function": "relu", "n_positions": 24},
     {"activation_function": "silu", "n_head": 8, "n_embd": 64, "n_layer": 3},
     {"tie_word_embeddings": False},

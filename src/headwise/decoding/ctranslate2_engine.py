@@ -47,6 +47,7 @@ class CTranslate2Engine:
         self._most_rows = _MOST_ROWS[export["precision"]]
         self._workers = Workers(ctranslate2.Translator, directory, workers)
         self._translator = self._workers.engine
+        self._end = [self._source[EOS]] if export["architecture"].get("source_end", True) else []
         self._never = [[self._target[number]] for number in (PAD, UNK, BOS)]
 
     def search(
@@ -156,7 +157,8 @@ class CTranslate2Engine:
         ]
 
     def _pieces(self, sources: Iterable[Sequence[int]]) -> list[list[str]]:
-        return [[*map(self._source.__getitem__, source), self._source[EOS]] for source in sources]
+        end = [self._source[EOS]]  # all that there is of an empty source
+        return [[*map(self._source.__getitem__, source), *(self._end if source else end)] for source in sources]
 
     def _check_lengths(self, texts: Iterable[Sequence[int]]) -> None:
         """Refuses texts that do not fit, together with the end or begin of sentence that is added to each."""

@@ -44,7 +44,8 @@ class LanguageModel(Network):
         rotary = RotaryPositions(sizes.model_dim // sizes.num_heads) if sizes.positions == "rotary" else None
         make = LayerMakers.standard(
             sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
-            activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation, rotary=rotary,
+            activation_dropout=sizes.activation_dropout, norm=sizes.norm, norm_epsilon=sizes.norm_epsilon,
+            activation=sizes.activation, rotary=rotary,
         )  # fmt: skip
         self.embedding = _table(vocab, sizes)
         self.output = self.embedding if sizes.tie != "none" else _table(vocab, sizes)

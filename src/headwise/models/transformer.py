@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headwise.config.families.transformer import TransformerSettings
@@ -33,7 +34,8 @@ class Transformer(TextToText):
             raise ShapeError(f"tie='all' needs one shared vocabulary, not {source_vocab} and {target_vocab} tokens")
         make = LayerMakers.standard(
             sizes.model_dim, sizes.num_heads, sizes.ff_dim, sizes.dropout, attention_dropout=sizes.attention_dropout,
-            activation_dropout=sizes.activation_dropout, norm=sizes.norm, activation=sizes.activation,
+            activation_dropout=sizes.activation_dropout, norm=sizes.norm, norm_epsilon=sizes.norm_epsilon,
+            activation=sizes.activation,
         )  # fmt: skip
         # Section 3.4: the two embeddings and the output projection share one matrix (tie="all").
         table = partial(Embedding, model_dim=sizes.model_dim, absent=sizes.absent)
@@ -52,9 +54,16 @@ class Transformer(TextToText):
     def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Memory:
         """Encodes the source: (B, S) -> Memory of (B, S, D)."""
         check_ids("source", source_ids, source_lengths)
-        allowed = allowed_by_lengths(source_lengths, source_ids.size(1))
+        allowed = allowed_by_lengths(self._seen(source_ids, source_lengths), source_ids.size(1))
         x = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (B, S, D)
         return Memory(self.encoder(x, allowed), allowed)
+
+    def _seen(self, ids: Tensor, lengths: Tensor | None) -> Tensor | None:
+        """How many tokens of each source are attended to, (B,): the end of sentence may be left out."""
+        if self.settings.source_end:
+            return lengths
+        whole = torch.full((ids.size(0),), ids.size(1), device=ids.device) if lengths is None else lengths
+        return (whole - 1).clamp_min(1)  # an empty source has nothing but its end
 
     def embed_target(self, ids: Tensor, start: int = 0) -> Tensor:  # (B, T) -> (B, T, D)
         x: Tensor = self.dropout(self.target_positions(self.target_embedding(ids), start))

@@ -43,6 +43,7 @@ class LayerMakers:
         attention_dropout: float | None = None,
         activation_dropout: float | None = None,
         norm: str = "post",
+        norm_epsilon: float = 1e-5,
         activation: str = "relu",
         rotary: RotaryPositions | None = None,
     ) -> LayerMakers:
@@ -56,7 +57,7 @@ class LayerMakers:
             attention=partial(attention, rotary=rotary),
             cross_attention=attention,
             feed_forward=partial(FeedForward, model_dim, ff_dim, inner_dropout, activation),
-            norm=partial(nn.LayerNorm, model_dim),
+            norm=partial(nn.LayerNorm, model_dim, eps=norm_epsilon),
             dropout=dropout,
             norm_first=norm == "pre",
         )

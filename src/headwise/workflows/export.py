@@ -23,7 +23,7 @@ def export_model(model: str | Path, output: Path, to: str = "ctranslate2", preci
     if output.exists() and not _may_replace(output):
         raise UsageError(f"{output} exists already and is not an export; choose another directory")
     if to == "ctranslate2":
-        export(bundle, TokenizerPair.load(bundle.path), output, precision)
+        export(bundle, TokenizerPair.load(bundle.path), output, precision, complete=True)
     else:
         from headwise.interop.huggingface.write import export as export_to_hub
 

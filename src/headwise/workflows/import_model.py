@@ -12,8 +12,8 @@ from headwise.bundle.golden import GOLDEN, check_golden, golden_output
 from headwise.bundle.weights import load_model
 from headwise.bundle.weights_file import write_tensors
 from headwise.errors import UsageError
-from headwise.interop.huggingface.read import read_model
 from headwise.interop.imported import Imported
+from headwise.interop.sources import read_model
 
 
 @dataclass(frozen=True)

@@ -138,3 +138,16 @@ def test_a_model_with_an_empty_source_gives_finite_logits_and_gradients() -> Non
     logits.sum().backward()
     assert torch.isfinite(logits).all()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("with_lengths", [False, True])
+def test_the_end_of_the_source_can_be_left_out(with_lengths: bool) -> None:
+    torch.manual_seed(1)
+    with_end = hw.Transformer(source_vocab=20, **SIZES).eval()
+    without = hw.Transformer(source_vocab=20, **SIZES, source_end=False).eval()
+    without.load_state_dict(with_end.state_dict())
+    source, target = torch.randint(4, 20, (2, 5)), torch.randint(4, 20, (2, 3))
+    ended = torch.cat((source, torch.full((2, 1), 3)), dim=1)
+    lengths = torch.tensor([6, 6]) if with_lengths else None
+    torch.testing.assert_close(without(ended, target, lengths), with_end(source, target))
+    assert without(ended[:, -1:], target).isfinite().all()

@@ -25,6 +25,7 @@ class LanguageModelSettings(Settings):
     attention_dropout: Fraction | None = Field(None, description="on attention weights; unset: same as dropout")
     activation_dropout: Fraction | None = Field(None, description="inside the feed-forward; unset: same as dropout")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after the residual sum, or before")
+    norm_epsilon: Fraction = Field(1e-5, description="added to the variance in layer norms")
     activation: Activation = Field("relu", description="of the feed-forward network")
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field("sinusoidal", description="position code")
     max_length: Positive = Field(1024, description="context: tokens that the model sees at once")

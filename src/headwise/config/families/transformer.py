@@ -22,11 +22,15 @@ class TransformerSettings(Settings):
     attention_dropout: Fraction | None = Field(None, description="on attention weights; unset: same as dropout")
     activation_dropout: Fraction | None = Field(None, description="inside the feed-forward; unset: same as dropout")
     norm: Literal["post", "pre"] = Field("post", description="layer norm after the residual sum, or before")
+    norm_epsilon: Fraction = Field(1e-5, description="added to the variance in layer norms")
     activation: Activation = Field("relu", description="of the feed-forward network")
     positions: Literal["sinusoidal", "learned", "none"] = Field("sinusoidal", description="position code")
     max_length: Positive = Field(1024, description="longest sequence, in tokens, where positions are learned")
     tie: Literal["all", "target", "none"] = Field("all", description="which embeddings share the output matrix")
     final_norm: bool | None = Field(None, description="layer norm after each stack; unset: only with norm = 'pre'")
+    source_end: bool = Field(
+        True, description="whether the source's end of sentence is attended to; models of OpenNMT do not have it"
+    )
     output_bias: bool = Field(False, description="a trained number per target token, added to its logit")
     absent: int = Field(
         0, ge=0, le=3, description="how many of padding, unknown and begin a published model has no vectors for"

@@ -32,6 +32,7 @@ from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.files import file_hash
 from headwise.interop.ctranslate2 import families
 from headwise.interop.ctranslate2.parts import Array, Weights
+from headwise.interop.readme import readme
 from headwise.text.tokenizer import TokenizerPair
 
 PRECISIONS = ("float32", "int8")
@@ -47,9 +48,18 @@ POSITIONS, MOST_POSITIONS = 2048, 1 << 14
 
 
 def export(
-    bundle: Bundle, tokenizers: TokenizerPair, directory: Path, precision: str = "int8", positions: int = 0
+    bundle: Bundle,
+    tokenizers: TokenizerPair,
+    directory: Path,
+    precision: str = "int8",
+    positions: int = 0,
+    *,
+    complete: bool = False,
 ) -> None:
-    """Writes `directory` whole or not at all, replacing an older one. `positions`: the table's length, 0 for ample."""
+    """Writes `directory` whole or not at all, replacing an older one.
+
+    `positions`: the table's length, 0 for ample. `complete`: with tokenizers and an example, for use without Headwise.
+    """
     if precision not in PRECISIONS:
         raise UsageError(f"unknown precision '{precision}'; there are {', '.join(PRECISIONS)}")
     if reason := cannot_export(bundle):
@@ -73,10 +83,20 @@ def export(
         if precision == "int8":
             specs.model_spec.visit_spec(spec, partial(_to_int8, specs.model_spec.NumpyVariable))
         spec.save(str(new))
+        if complete:
+            tokenizers.save(new)
+            example = family.example(sizes, tokenizers) if hasattr(family, "example") else ""
+            (new / "README.md").write_text(readme(bundle, "CTranslate2", example), encoding="utf-8")
         files = {path.name: file_hash(path) for path in sorted(new.iterdir())}
         write_json(
             new / MANIFEST,
-            {**origin(bundle), "precision": precision, "positions": int(sizes["max_length"]), "files": files},
+            {
+                **origin(bundle),
+                **_told(bundle),
+                "precision": precision,
+                "positions": int(sizes["max_length"]),
+                "files": files,
+            },
         )
 
     try:
@@ -123,6 +143,12 @@ def origin(bundle: Bundle) -> dict[str, Any]:
     return {
         "revision": REVISION, "family": bundle.family, "architecture": bundle.architecture, "made_from": made_from
     }  # fmt: skip
+
+
+def _told(bundle: Bundle) -> dict[str, Any]:
+    """What decides nothing, but belongs to the model if it is imported again."""
+    told = {"task": bundle.task_name, "languages": list(bundle.languages), "origin": bundle.card.get("origin")}
+    return {name: value for name, value in told.items() if value}
 
 
 def _read_weights(bundle: Bundle) -> Weights:

@@ -16,8 +16,8 @@ from torch import Tensor
 from headwise.bundle.assets import Assets
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface import families
-from headwise.interop.huggingface.keys import Key, Orders
 from headwise.interop.huggingface.published import Config
+from headwise.interop.keys import Key, Orders
 from headwise.text.published import Numbering, Origin
 
 Architecture = dict[str, Any]  # the arguments that build our network
@@ -59,6 +59,7 @@ class Layout:
     # Tensors of a file that are always the same, so that we do not store them; further JSON files by name.
     constants: Callable[[Architecture], dict[str, Tensor]] = lambda architecture: {}
     files: Callable[[Architecture, Beside], dict[str, dict[str, Any]]] = lambda architecture, beside: {}
+    example: str = ""  # Python that runs in an exported directory; empty: one that opens the model
     ends_texts: bool = False  # an end of sentence stands after every text
     ignored: str = r"(?!)"  # published names that hold no weights of their own
     renamed: tuple[tuple[str, str], ...] = ()  # patterns of names in old files, and what stands there today

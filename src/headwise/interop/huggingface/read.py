@@ -12,10 +12,10 @@ from headwise.bundle.directory import read_json
 from headwise.bundle.stored_weights import Shapes
 from headwise.bundle.weights import declared_shapes
 from headwise.errors import HeadwiseError, ModelError
-from headwise.interop.huggingface.keys import Key
 from headwise.interop.huggingface.layout import Architecture, Beside, Layout, layout_of
 from headwise.interop.huggingface.published import Published, licence_of, open_published
 from headwise.interop.imported import Imported, Weights
+from headwise.interop.keys import Key
 
 GOLDEN = "headwise_golden"  # in a config.json that Headwise wrote: the model's answer to a fixed input, in our ids
 

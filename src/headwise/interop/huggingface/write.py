@@ -16,6 +16,7 @@ from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.layout import Architecture, Beside, Layout, layout_for
 from headwise.interop.huggingface.published import CONFIG
 from headwise.interop.huggingface.read import GOLDEN
+from headwise.interop.readme import readme
 from headwise.text.published import Numbering, Origin, release
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
@@ -46,6 +47,8 @@ def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
         for name, content in layout.files(architecture, beside).items():
             write_json(new / name, content)
         write_json(new / CONFIG, config)
+        opened = f'from transformers import {layout.class_name}\n\nmodel = {layout.class_name}.from_pretrained(".")'
+        (new / "README.md").write_text(readme(bundle, "transformers", layout.example or opened), encoding="utf-8")
 
     write_directory(directory, fill)
 

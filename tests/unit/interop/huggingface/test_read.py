@@ -56,7 +56,7 @@ def test_files_without_the_prefix_and_with_old_buffers_are_read_too(hub: Path) -
         ({"vocab_size": 10**4}, "wte.weight has the shape .* disagrees with config.json"),
         ({"n_inner": 7}, "c_fc.bias|c_fc.weight"),
         ({"n_head": 5}, "num_heads"),
-        ({"layer_norm_epsilon": 1e-6}, "layer_norm_epsilon = 1e-06 is not supported, only 1e-05"),
+        ({"layer_norm_epsilon": -1.0}, "layer_norm_epsilon must be a number from 0"),
         ({"activation_function": "tanh"}, "activation_function = 'tanh' is not supported"),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True is not supported"),
         ({"eos_token_id": 10**6}, "must name its eos_token_id"),

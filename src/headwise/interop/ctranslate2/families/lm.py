@@ -36,6 +36,21 @@ def build(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: Token
         decoder.position_encodings.encodings = positions(sizes, weights, "positions")
     fill_stack(decoder, weights, "stack", pre)
     spec = specs.TransformerDecoderModelSpec(decoder)
-    spec.config.layer_norm_epsilon = 1e-5
+    spec.config.layer_norm_epsilon = sizes.get("norm_epsilon", 1e-5)
     spec.register_vocabulary(tokenizers.target.vocabulary)
     return spec
+
+
+def example(sizes: dict[str, Any], tokenizers: TokenizerPair) -> str:
+    """Python that goes on with a text, in the directory of the export."""
+    start = "" if tokenizers.target.reads_documents else '"</s>", '
+    return f"""
+import ctranslate2
+from tokenizers import Tokenizer
+
+tokenizer = Tokenizer.from_file("tokenizer.json")
+generator = ctranslate2.Generator(".")
+tokens = [{start}*tokenizer.encode("A text", add_special_tokens=False).tokens]
+(result,) = generator.generate_batch([tokens], max_length=30, sampling_topk=10, include_prompt_in_result=False)
+print(tokenizer.decode(result.sequences_ids[0]))
+"""

@@ -33,7 +33,23 @@ def build(specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: Token
     fill_stack(encoder, weights, "encoder", final)
     fill_stack(decoder, weights, "decoder", final)
     spec = specs.TransformerSpec(encoder, decoder)
-    spec.config.layer_norm_epsilon = 1e-5
+    spec.config.layer_norm_epsilon = sizes.get("norm_epsilon", 1e-5)
     spec.register_source_vocabulary(tokenizers.source.vocabulary)
     spec.register_target_vocabulary(tokenizers.target.vocabulary)
     return spec
+
+
+def example(sizes: dict[str, Any], tokenizers: TokenizerPair) -> str:
+    """Python that translates with the export, in its directory."""
+    end = ', "</s>"' if sizes.get("source_end", True) else ""
+    source, target = ("tokenizer",) * 2 if tokenizers.shared else ("source.tokenizer", "target.tokenizer")
+    return f"""
+import ctranslate2
+from tokenizers import Tokenizer
+
+source, target = Tokenizer.from_file("{source}.json"), Tokenizer.from_file("{target}.json")
+translator = ctranslate2.Translator(".")
+tokens = [*source.encode("A text.", add_special_tokens=False).tokens{end}]
+(result,) = translator.translate_batch([tokens], beam_size=5)
+print(target.decode([target.token_to_id(token) for token in result.hypotheses[0]]))
+"""

@@ -38,7 +38,6 @@ _LAYER = (
 def read_config(config: Config) -> Architecture:
     for key, wanted in (
         ("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False), ("add_cross_attention", False),
-        ("layer_norm_epsilon", 1e-5),
     ):  # fmt: skip
         config.must(key, wanted)
     width = config.number("n_embd")
@@ -53,6 +52,7 @@ def read_config(config: Config) -> Architecture:
         "attention_dropout": config.fraction("attn_pdrop", 0.1),
         "activation_dropout": 0.0,
         "norm": "pre",
+        "norm_epsilon": config.fraction("layer_norm_epsilon", 1e-5),
         "positions": "learned",
         "scale_embeddings": False,
         "tie": "all" if config.values.get("tie_word_embeddings", True) else "none",
@@ -81,7 +81,7 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
         "resid_pdrop": dropout,
         "embd_pdrop": dropout,
         "attn_pdrop": dropout if attention_dropout is None else attention_dropout,
-        "layer_norm_epsilon": 1e-5,
+        "layer_norm_epsilon": architecture["norm_epsilon"],
         "tie_word_embeddings": architecture["tie"] != "none",
         "vocab_size": architecture["vocab"] - architecture["absent"],
     }
@@ -110,6 +110,15 @@ def read_beside(folder: Path, config: Config) -> Beside:
     return Beside(Assets(TokenizerPair.one(tokenizer)), (numbering,), (origin,))
 
 
+EXAMPLE = """
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForCausalLM.from_pretrained(".")
+inputs = tokenizer("A text", return_tensors="pt")
+output = model.generate(**inputs, max_new_tokens=20, do_sample=True, top_p=0.9)
+print(tokenizer.decode(output[0], skip_special_tokens=True))
+"""
+
 LAYOUTS = (
     Layout(
         family="lm",
@@ -119,6 +128,7 @@ LAYOUTS = (
         write_config=write_config,
         keys=keys,
         read_beside=read_beside,
+        example=EXAMPLE,
         sizes=lambda beside: {"vocab": beside.numbering.vocab, "absent": beside.numbering.absent},
         ignored=r"(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)|lm_head\.weight",
         prefix="transformer.",

@@ -117,6 +117,8 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
         ("positions", "sinusoidal", "MarianMT has sinusoidal positions"),
         ("tie", "all", "MarianMT has one matrix for both embeddings and the output (tie = 'all')"),
         ("final_norm", None, "MarianMT has no layer norm after its stacks (final_norm)"),
+        ("norm_epsilon", 1e-5, "MarianMT adds 1e-5 to the variance in layer norms (norm_epsilon)"),
+        ("source_end", True, "MarianMT attends to the source's end of sentence (source_end)"),
     ):
         if architecture[key] != wanted:
             raise UsageError(why)
@@ -185,6 +187,15 @@ def constants(architecture: Architecture) -> dict[str, Tensor]:
     return {} if architecture["output_bias"] else {"final_logits_bias": torch.zeros(1, rows)}
 
 
+EXAMPLE = """
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForSeq2SeqLM.from_pretrained(".")
+inputs = tokenizer("A text.", return_tensors="pt", return_token_type_ids=False)
+output = model.generate(**inputs, num_beams=5, max_new_tokens=40)
+print(tokenizer.decode(output[0], skip_special_tokens=True))
+"""
+
 LAYOUTS = (
     Layout(
         family="transformer",
@@ -194,6 +205,7 @@ LAYOUTS = (
         write_config=write_config,
         keys=keys,
         read_beside=read_beside,
+        example=EXAMPLE,
         sizes=lambda beside: {
             "source_vocab": beside.numberings[0].vocab, "target_vocab": beside.numbering.vocab,
             "absent": beside.numbering.absent,

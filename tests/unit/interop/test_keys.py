@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from headwise.interop.huggingface.keys import Key, Orders
+from headwise.interop.keys import Key, Orders
 
 ORDERS = Orders({"source": torch.tensor([3, 0, 1, 2]), "target": torch.tensor([1, 0])}, torch.tensor([2, 0, 3, 1]))
 
