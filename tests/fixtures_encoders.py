@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_tables import write_table_recipe
+from small_texts import write_embed_recipe, write_fill_recipe
 
 
 def train_recipe(recipe: Path, run: Path, *overrides: str) -> Path:
@@ -21,3 +22,17 @@ def classifier_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier of animals, colours and numbers; its tables are in the folder above its run."""
     folder = tmp_path_factory.mktemp("classifier")
     return train_recipe(write_table_recipe(folder), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def filler_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder that knows the order of some words; its texts are in the folder above its run."""
+    folder = tmp_path_factory.mktemp("filler")
+    return train_recipe(write_fill_recipe(folder), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def embedder_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder that knows which texts are about the same words."""
+    folder = tmp_path_factory.mktemp("embedder")
+    return train_recipe(write_embed_recipe(folder), folder / "run")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headwise.models.vit import ViT
     from headwise.models.whisper import Whisper
     from headwise.tasks.classifier import Classification, Classifier
+    from headwise.tasks.embedder import Embedder
+    from headwise.tasks.filler import Filler
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
     from headwise.workflows.load import load
@@ -33,6 +35,8 @@ __all__ = [
     "Bert",
     "Classification",
     "Classifier",
+    "Embedder",
+    "Filler",
     "Generation",
     "Generator",
     "HeadwiseError",
@@ -64,6 +68,8 @@ _LAZY = {
     "Generator": ("headwise.tasks.generator", "Generator"),
     "Generation": ("headwise.decoding.generation", "Generation"),
     "Classifier": ("headwise.tasks.classifier", "Classifier"),
+    "Embedder": ("headwise.tasks.embedder", "Embedder"),
+    "Filler": ("headwise.tasks.filler", "Filler"),
     "Classification": ("headwise.tasks.classifier", "Classification"),
     "label_smoothed_cross_entropy": ("headwise.losses", "label_smoothed_cross_entropy"),
 }

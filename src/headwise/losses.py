@@ -13,6 +13,8 @@ from headwise.errors import ShapeError
 from headwise.models.interface import Network
 from headwise.nn.kernels.projected_loss import projected_loss
 
+_ROWS = 256  # whose logits over a vocabulary are held at a time
+
 
 @dataclass(frozen=True)
 class BatchLoss:
@@ -21,7 +23,7 @@ class BatchLoss:
     total: Tensor
     log_loss: Tensor
     count: int
-    answers: Tensor | None = None  # outside of training: the likeliest class of each row, where a task has classes
+    answers: Tensor | None = None  # outside of training: the likeliest class of each target, where a task asks for it
 
 
 # What an update minimises: (network, batch, label smoothing) -> loss.
@@ -59,12 +61,44 @@ def class_loss(model: Network, batch: Batch, smoothing: float = 0.0, weights: Te
     return BatchLoss(sums.total, sums.log_loss, sums.count, model.output.logits(states).argmax(dim=-1))
 
 
+def token_loss(model: Network, batch: Batch, smoothing: float = 0.0) -> BatchLoss:
+    """`batch_loss`; outside of training with the likeliest token at each place that has a target."""
+    states = model.states(*batch.inputs)
+    sums = states_loss(model, states, batch.targets, smoothing, batch.ignore)
+    if torch.is_grad_enabled():
+        return sums
+    rows, _ = _counted(states, batch.targets, batch.ignore)
+    answers = [model.output.logits(rows[start : start + _ROWS]).argmax(dim=-1) for start in range(0, len(rows), _ROWS)]
+    return BatchLoss(sums.total, sums.log_loss, sums.count, torch.cat(answers) if answers else rows.new_zeros(0))
+
+
+def contrast_loss(model: Network, batch: Batch, smoothing: float = 0.0, temperature: float = 0.05) -> BatchLoss:
+    """Each text of a group must find its partner, and each partner its text, among those of the group.
+
+    The batch has groups of texts and their partners, ids (groups, 2 · pairs, S). Cosines divided by the temperature are
+    the logits of a choice among `pairs`; the loss of a pair is the mean over both directions.
+    """
+    ids, lengths = batch.inputs
+    vectors = torch.nn.functional.normalize(model.states(ids.flatten(0, 1), lengths.flatten()), dim=-1)  # (…, D)
+    texts, partners = vectors.view(*lengths.shape, -1).chunk(2, dim=1)  # (groups, pairs, D) each
+    scores = texts @ partners.transpose(1, 2) / temperature  # (groups, pairs, pairs)
+    both = torch.cat((scores, scores.transpose(1, 2)))
+    targets = batch.targets.repeat(2, 1)
+    total, _ = label_smoothed_cross_entropy(both, targets, smoothing, batch.ignore)
+    plain, _ = label_smoothed_cross_entropy(both.detach(), targets, 0.0, batch.ignore)
+    answers = None if torch.is_grad_enabled() else scores.argmax(dim=-1).flatten()
+    return BatchLoss(total / 2, plain / 2, batch.targets.numel(), answers)
+
+
 def _weighted(logits: Tensor, batch: Batch, smoothing: float, weights: Tensor) -> BatchLoss:
-    counted = batch.targets != batch.ignore
-    log_probs, targets = logits[counted].log_softmax(dim=-1), batch.targets[counted]
-    picked = log_probs.gather(-1, targets[:, None]).squeeze(1)
+    targets = batch.targets
+    if not targets.is_floating_point():
+        counted = targets != batch.ignore
+        logits, targets = logits[counted], torch.nn.functional.one_hot(targets[counted], len(weights)).to(logits)
+    log_probs = logits.log_softmax(dim=-1)
+    picked = (targets * log_probs).sum(dim=-1)
     losses = -(1.0 - smoothing) * picked - smoothing * log_probs.mean(dim=-1)
-    return BatchLoss((losses * weights[targets]).sum(), -picked.detach().sum(), int(counted.sum()))
+    return BatchLoss((losses * (targets @ weights)).sum(), -picked.detach().sum(), len(targets))
 
 
 def label_smoothed_cross_entropy(

@@ -9,8 +9,8 @@ import pytest
 import headwise
 
 PUBLIC = {
-    "Bert", "Classification", "Classifier", "Generation", "Generator", "HeadwiseError", "LanguageModel",
-    "RecurrentSeq2Seq", "T5", "Transformer", "Translation", "Translator", "ViT", "Whisper",
+    "Bert", "Classification", "Classifier", "Embedder", "Filler", "Generation", "Generator", "HeadwiseError",
+    "LanguageModel", "RecurrentSeq2Seq", "T5", "Transformer", "Translation", "Translator", "ViT", "Whisper",
     "label_smoothed_cross_entropy", "load", "nn",
 }  # fmt: skip
 PARTS = {

@@ -67,7 +67,7 @@ def models(changes: dict[str, Any], kind: str) -> tuple[Any, Bert]:
         vocab=VOCAB, classes={"BertForMaskedLM": None, "BertModel": 0}.get(kind, CLASSES),
         model_dim=config.hidden_size, num_heads=config.num_attention_heads, layers=config.num_hidden_layers,
         ff_dim=config.intermediate_size, activation=ACTIVATIONS[config.hidden_act], segments=config.type_vocab_size,
-        max_length=config.max_position_embeddings, norm_epsilon=config.layer_norm_eps,
+        pooling="first", max_length=config.max_position_embeddings, norm_epsilon=config.layer_norm_eps,
     ).eval()  # fmt: skip
     with torch.no_grad():
         for name, weight in ours.named_parameters():

@@ -43,6 +43,11 @@ class Settings(Section):
         return None
 
     @property
+    def fills(self) -> str:
+        """How it fills gaps, a name in `tasks/gaps`: masked tokens in their place, or spans that a decoder writes."""
+        return "masked"
+
+    @property
     def no_label_smoothing(self) -> str | None:
         """Which setting rules label smoothing out; None: none does."""
         return None

@@ -212,6 +212,22 @@ class Training(Section):
     )
 
 
+class Gaps(Section):
+    """What a model that learns to fill gaps has to fill."""
+
+    share: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share of the tokens that are to be filled in")
+    whole_words: bool = Field(False, description="choose words instead of single tokens")
+
+
+class Contrast(Section):
+    """How sentence vectors learn from pairs of texts that belong together."""
+
+    pairs: Annotated[int, Field(ge=2, le=10_000)] = Field(
+        32, description="pairs in a group: each text must find its own partner among those of its group"
+    )
+    temperature: Annotated[float, Field(gt=0, le=10)] = Field(0.05, description="that cosines are divided by")
+
+
 class Decoding(Section):
     """How text is produced, in validation and as the model's default."""
 
@@ -231,6 +247,8 @@ class Recipe(Section):
     model: Model = Field(Model.model_validate({}), description="the architecture")
     training: Training = Field(Training(), description="how it learns")
     decoding: Decoding = Field(Decoding(), description="how text is produced")
+    gaps: Gaps = Field(Gaps(), description="what is filled in")
+    contrast: Contrast = Field(Contrast(), description="how sentence vectors learn")
 
     @property
     def task_name(self) -> str:

@@ -36,6 +36,7 @@ MANIFEST = "manifest.json"
 ROWS_BETWEEN_RELEASES = 400
 SMALL = 64 * 2**20  # bytes; a smaller store may stay in memory
 _BLOCK = 1_000_000
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,18 @@ class Store:
         tokens = self._tokens[side][spans(starts, lengths)]
         self._touch(len(rows))
         return Ragged(tokens, lengths)
+
+    def parts(self, side: str, rows: NDArray[np.integer], starts: Ints, lengths: Ints) -> Ragged:
+        """Returns of each of `rows` the tokens from `starts` on, `lengths` of them."""
+        tokens = self._tokens[side][spans(self._offsets[side][rows] + starts, lengths)]
+        self._touch(len(rows))
+        return Ragged(tokens, lengths)
+
+    def offsets(self, side: str, rows: NDArray[np.integer]) -> Ints:
+        """Returns where each of `rows` begins in the whole side."""
+        found: Ints = np.array(self._offsets[side][rows], dtype=np.int64)
+        self._touch(len(rows))
+        return found
 
     def slice(self, side: str, start: int, stop: int) -> NDArray[np.integer]:
         """Returns tokens `start` to `stop` of the whole side, across sentence boundaries."""

@@ -40,6 +40,21 @@ class TorchEncoder:
             found[batch] = answer
         return found
 
+    def token_logits(self, items: Sequence[Any], places: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """For each item its logits over the vocabulary at the given places, (places, V)."""
+        found: list[NDArray[np.float32]] = [np.zeros((0, 0), dtype=np.float32)] * len(items)
+        for batch in similar([self.cost(item) for item in items]):
+            rows = self._run_tokens([items[place] for place in batch], [places[place] for place in batch])
+            for place, row in zip(batch, rows, strict=True):
+                found[place] = row
+        return found
+
+    @torch.inference_mode()
+    def _run_tokens(self, job: Sequence[Any], places: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        states = self.network.states(*(tensor.to(self.device) for tensor in self.tensors(job)))
+        picked = [states[row, list(columns)] for row, columns in enumerate(places)]
+        return [self.network.output.logits(rows).float().cpu().numpy() for rows in picked]
+
     @torch.inference_mode()
     def _run(self, job: Sequence[Any]) -> NDArray[np.float32]:
         inputs = (tensor.to(self.device) for tensor in self.tensors(job))

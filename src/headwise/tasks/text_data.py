@@ -32,6 +32,10 @@ UNFILTERED = schema.Filters.model_validate({"max_characters": 10**9, "max_ratio"
 class TextTask(Task):
     """What tasks on lines of text share: examining, filtering, tokenizing, and the split into parts."""
 
+    def special_tokens(self, recipe: Recipe) -> tuple[str, ...]:
+        """Names of tokens that a tokenizer must have for this task, besides those that all have."""
+        return ()
+
     def examine(self, recipe: Recipe, base: Path, on_progress: OnProgress | None = None) -> Examined:
         report = check_corpus(_with_files(recipe.data, base), on_progress)
         return Examined(report, DataFacts(report.counts.kept, report.sides[0].characters, report.unit))
@@ -50,7 +54,9 @@ class TextTask(Task):
         chunks = Chunks(training, recipe.data.filters, recipe.data.languages)
         tokenizers = start.tokenizers if start is not None else None
         if tokenizers is None:
-            tokenizers = make_tokenizers(recipe, base, cache, chunks, prints["training"], tell)
+            tokenizers = make_tokenizers(
+                recipe, base, cache, chunks, prints["training"], tell, self.special_tokens(recipe)
+            )
         store = _store(cache, chunks, tokenizers, prints["training"], "training text", tell)
         if not len(store):
             counts = store.manifest.counts
@@ -123,15 +129,20 @@ def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
 
 
 def make_tokenizers(
-    recipe: Recipe, base: Path, cache: Path, texts: TextStream, content: str, tell: Progress
-) -> TokenizerPair:
-    """The recipe's tokenizer files, or tokenizers that are trained on its texts; `content` is their fingerprint."""
+    recipe: Recipe, base: Path, cache: Path, texts: TextStream, content: str, tell: Progress,
+    extra: tuple[str, ...] = (),
+) -> TokenizerPair:  # fmt: skip
+    """The recipe's tokenizer files, or tokenizers that are trained on its texts; `content` is their fingerprint.
+
+    `extra` are special tokens that the task needs.
+    """
     settings = recipe.tokenizer
     if settings.files:
         return _given(expand_paths(settings.files, base), len(texts.text_sides))
     key = _key(
-        "tokenizer", content, settings.model_dump(mode="json", exclude={"dropout", "target_dropout"}), texts.reading
-    )
+        "tokenizer", content, settings.model_dump(mode="json", exclude={"dropout", "target_dropout"}), texts.reading,
+        *([extra] if extra else []),
+    )  # fmt: skip
     folder = cache / f"tokenizer-{key}"
     try:
         return TokenizerPair.load(folder)
@@ -143,7 +154,7 @@ def make_tokenizers(
         raise DataError(
             f"no line is left to train on after filtering: {texts.counts}; change data.filters", file=texts.names[0]
         )
-    pair = _trained(sampled, settings)
+    pair = _trained(sampled, settings, extra)
     write_directory(folder, lambda directory: _save(pair, directory))
     tell("tokenizer", texts.counts.lines, texts.counts.lines)
     return pair
@@ -163,13 +174,13 @@ def _given(files: list[str], sides: int) -> TokenizerPair:
     return TokenizerPair(Tokenizer.load(files[0]), Tokenizer.load(files[1]))
 
 
-def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer) -> TokenizerPair:
+def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer, extra: tuple[str, ...]) -> TokenizerPair:
     if settings.shared or len(texts) == 1:
-        return TokenizerPair.one(Tokenizer.train([text for side in texts.values() for text in side], settings))
+        return TokenizerPair.one(Tokenizer.train([text for side in texts.values() for text in side], settings, extra))
     trained = []
     for side, lines in texts.items():
         try:
-            trained.append(Tokenizer.train(lines, settings))
+            trained.append(Tokenizer.train(lines, settings, extra))
         except HeadwiseError as error:
             raise type(error)(f"{side} side: {error}") from error
     return TokenizerPair(*trained)

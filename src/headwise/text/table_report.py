@@ -41,9 +41,25 @@ def check_table(
     return check.report(tuple(files))
 
 
+def check_pairs(
+    files: Sequence[str],
+    columns: Sequence[str],
+    *,
+    filters: Filters,
+    format: str = "auto",
+    on_progress: OnProgress | None = None,
+) -> Report:
+    """Checks a table of texts and their partners, which has no labels."""
+    check = _Check((*columns, ""), filters, format, on_progress or (lambda rows: None))
+    check.training(files)
+    return check.report(tuple(files))
+
+
 class _Check:
     def __init__(self, columns: tuple[str, ...], filters: Filters, format: str, on_progress: OnProgress) -> None:
-        self.columns, self.filters, self.format, self.on_progress = columns, filters, format, on_progress
+        self.labelled = bool(columns[-1])
+        self.columns = columns if self.labelled else columns[:-1]
+        self.filters, self.format, self.on_progress = filters, format, on_progress
         self.findings: dict[str, Finding] = {}
         self.counts = FilterCounts()
         self.sides = [Side(name, ()) for name in columns[:-1]]
@@ -67,7 +83,7 @@ class _Check:
                         if reason == "empty":
                             break
                 self.counts.add(reason)
-                if reason is None:
+                if reason is None and self.labelled:
                     self._learn(row, Example(batch.file, line, row[0][:EXCERPT]))
             self.on_progress(len(batch.rows))
 
@@ -111,10 +127,11 @@ class _Check:
         for side in self.sides:
             side.files = files
         self._grade()
-        if self.counts.kept:
+        if self.counts.kept and self.labelled:
             self._judge_labels()
         found = sorted(self.findings.values(), key=lambda finding: SEVERITIES.index(finding.severity))
-        return Report(self.sides, self.counts, found, None, self.held_out, "rows", dict(self.labels.most_common()))
+        unit = "rows" if self.labelled else "pairs"
+        return Report(self.sides, self.counts, found, None, self.held_out, unit, dict(self.labels.most_common()))
 
     def _judge_labels(self) -> None:
         counts = self.labels.most_common()

@@ -36,7 +36,7 @@ from headwise.files import write_whole
 from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.tokenizer_file import read_tokenizer
-from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK
+from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK, is_extra
 from headwise.text.word_cache import WordCache, splits_at_spaces
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
@@ -53,9 +53,12 @@ class Tokenizer:
     # ---- making, reading, writing
 
     @classmethod
-    def train(cls, texts: Iterable[str], settings: schema.Tokenizer) -> Tokenizer:
-        """Learns a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files."""
-        return cls(vocabulary.train(list(texts), settings))
+    def train(cls, texts: Iterable[str], settings: schema.Tokenizer, extra: Sequence[str] = ()) -> Tokenizer:
+        """Learns a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files.
+
+        `extra` are special tokens that a task needs; see `find`.
+        """
+        return cls(vocabulary.train(list(texts), settings, extra))
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -102,8 +105,12 @@ class Tokenizer:
     def kind(self) -> str:
         model = self.parts["model"]
         if model["type"] == "BPE":
-            return "bpe" if model["merges"] else "byte" if self.size == RESERVED else "char"
+            return "bpe" if model["merges"] else "byte" if all(map(is_extra, self.vocabulary[RESERVED:])) else "char"
         return {"WordLevel": "word", "Unigram": "unigram"}.get(model["type"], str(model["type"]).lower())
+
+    def find(self, name: str) -> int | None:
+        """The id of a token by its name, such as that of a task's special token; None: there is no such token."""
+        return self._inner.token_to_id(name)
 
     @cached_property
     def normalisation(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from headwise.errors import ModelError
 from headwise.files import read_bounded, shortened
-from headwise.text.vocabulary import RUNS, SPELT_SPECIAL
+from headwise.text.vocabulary import RUNS, SPELT_SPECIAL, SPELT_SPECIAL_1
 
 LARGEST_FILE = 128 << 20  # bytes; a quarter of a million tokens take some 20 MB
 LONGEST_TEXT = 16  # characters that a step may put in place of what it finds
@@ -33,6 +33,7 @@ _MODELS = {"BPE", "WordLevel", "Unigram", "WordPiece"}
 _PATTERNS = {
     RUNS,
     SPELT_SPECIAL,
+    SPELT_SPECIAL_1,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+",

@@ -6,6 +6,7 @@ All ties are broken here by a fixed rule, because the library breaks some of the
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -28,12 +29,21 @@ RESERVED = len(SPECIAL) + len(BYTES)  # the smallest vocabulary that can spell e
 NORMALISATIONS: dict[str, list[Any]] = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
 RUNS = r" ?[\p{L}\p{M}]+| ?\p{N}| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 LONGEST_PIECE = 16  # characters, as in SentencePiece: longer pieces are whole phrases that never recur
-SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # a word that spells a special token; `word` reads it as unknown
+# A word that spells a special token, also one of a task's own; `word` reads it as unknown.
+SPELT_SPECIAL = r"(?<!\S)<(?:pad|s|/s|mask|extra_id_\d+)>(?!\S)"
+SPELT_SPECIAL_1 = r"(?<!\S)<(?:pad|s|/s)>(?!\S)"  # of older files
+MASK = "<mask>"  # stands for a token that is to be filled in
+_OF_A_TASK = re.compile(r"<(?:mask|extra_id_\d+)>")
 _CHUNK = 10_000  # texts joined for one call of the library
 
 
-def train(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
-    """Trains the library's tokenizer on `texts`; equal texts and settings give equal tokenizers."""
+def train(texts: list[str], settings: schema.Tokenizer, extra: Sequence[str] = ()) -> tokenizers.Tokenizer:
+    """Trains the library's tokenizer on `texts`; equal texts and settings give equal tokenizers.
+
+    `extra` are special tokens that a task needs, such as MASK. They are the last of the vocabulary and never text.
+    """
+    if extra:
+        settings = settings.model_copy(update={"size": settings.size - len(extra)})
     if not any(text.strip() for text in texts):
         raise DataError("there is no text to train a tokenizer on; check data.source, data.target or data.text")
     if settings.kind in ("bpe", "unigram", "char") and settings.size <= RESERVED:
@@ -41,7 +51,12 @@ def train(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Tokenizer:
             f"tokenizer.size = {settings.size} is too small: {settings.kind} has {RESERVED} special tokens and bytes "
             f"before its first piece; set it to {RESERVED + 40} or more"
         )
-    return _TRAINERS[settings.kind](texts, settings)
+    return _with_extra(_TRAINERS[settings.kind](texts, settings), extra)
+
+
+def is_extra(piece: str) -> bool:
+    """Whether a token is a special one of some task."""
+    return _OF_A_TASK.fullmatch(piece) is not None
 
 
 def normaliser(name: str) -> normalizers.Normalizer:
@@ -160,6 +175,20 @@ def _joined(texts: list[str]) -> Iterator[str]:
     lines = iter(texts)
     while chunk := list(islice(lines, _CHUNK)):
         yield "\n".join(chunk)
+
+
+def _with_extra(trained: tokenizers.Tokenizer, extra: Sequence[str]) -> tokenizers.Tokenizer:
+    """Appends tokens that no text is split into: no merge makes them, and they would span the boundary of a run."""
+    if not extra:
+        return trained
+    parts = json.loads(trained.to_str())
+    pieces, size = parts["model"]["vocab"], trained.get_vocab_size()
+    if isinstance(pieces, list):
+        lowest = min(score for _, score in pieces)
+        pieces += [[name, lowest] for name in extra]
+    else:
+        pieces.update({name: size + number for number, name in enumerate(extra)})
+    return tokenizers.Tokenizer.from_str(json.dumps(parts))
 
 
 def _without_added_tokens(trained: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

@@ -47,7 +47,7 @@ def test_a_table_names_paths_relative_to_itself(tmp_path: Path, kind: str, colum
         ("path,label\nx.png,\n", (), r"labels.csv:2: has no label"),
         ("path,label\n,cat\n", (), r"labels.csv:2: has no path"),
         ("path,label\nx.png,cat\n", ("path",), "must name a path and a label"),
-        ("a,b\nx.png,cat\n", (), r"has the columns a, b, but needs file_name, label"),
+        ("a,b\nx.png,cat\n", (), r"names a, b, but file_name, label"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_one_clear_line(

@@ -11,7 +11,7 @@ from headwise.config.family import Activation, Family, Fraction, Positive, Setti
 
 
 class BertSettings(Settings):
-    """The defaults are BERT base."""
+    """The defaults are BERT base, but for the pooling, of which the mean is the easier to train."""
 
     model_dim: Positive = Field(768, description="width of every layer")
     num_heads: Positive = Field(12, description="attention heads; must divide model_dim")
@@ -26,7 +26,8 @@ class BertSettings(Settings):
     max_length: Positive = Field(512, description="longest input, in tokens; special tokens count")
     segments: Positive = Field(2, description="texts that one input may hold, each with a vector that says which it is")
     pooling: Literal["first", "mean"] = Field(
-        "first", description="what stands for a whole text: the state of its first token, or the mean of all states"
+        "mean",
+        description="what stands for a whole text: the state of its first token (the original), or the mean of all",
     )
     pooler: bool = Field(True, description="a linear map and tanh between the pooled state and the labels")
     absent: int = Field(

@@ -1,0 +1,59 @@
+"""Embedders: what `headwise.load` returns for a model of sentence vectors. Needs no torch by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.bundle.assets import Assets
+from headwise.bundle.directory import Bundle
+from headwise.evaluation.retrieval import nearest, normalised
+from headwise.tasks.classifier import Engine
+from headwise.tasks.inputs.text import INPUTS
+
+if TYPE_CHECKING:
+    from headwise.look.capture import Look
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One of the texts that are most similar to a query."""
+
+    text: str
+    place: int  # among the texts that were searched, from 0
+    similarity: float  # cosine
+
+
+class Embedder:
+    """Turns texts into vectors of length 1, whose dot products are cosines: embedder.embed(["…"]) is (texts, D)."""
+
+    def __init__(self, bundle: Bundle, assets: Assets, engine: Engine) -> None:
+        self.bundle, self.assets, self.engine = bundle, assets, engine
+
+    @property
+    def longest(self) -> int | None:
+        """The longest input, in tokens; of a longer text the beginning is read."""
+        return self.bundle.settings.longest
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector per text, (texts, D)."""
+        if not len(texts):
+            return np.zeros((0, int(self.bundle.architecture.get("model_dim", 0))), dtype=np.float32)
+        single = Assets(self.assets.text)  # of a classifier of pairs, too, single texts are embedded
+        return normalised(self.engine.answers(INPUTS.encode(texts, single, self.longest)))
+
+    def similar(self, query: str, texts: Sequence[str], top: int = 5) -> list[Neighbour]:
+        """The texts that are most similar to a query, most similar first."""
+        vectors = self.embed([query, *texts])
+        found = nearest(vectors[0], vectors[1:], top)
+        return [Neighbour(texts[place], place, similarity) for place, similarity in found]
+
+    def look(self, text: str) -> Look:
+        """Shows the attention in one text."""
+        from headwise.tasks.embed import TASK
+
+        return TASK.look(self, text)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_tables import write_table
+from small_texts import write_embed_recipe
+
+from headwise.bundle.directory import open_bundle
+from headwise.config.recipe import build_recipe, load_recipe
+from headwise.errors import DataError, RecipeError, UsageError
+from headwise.tasks.embed import TASK
+
+
+def test_pairs_are_examined_and_prepared_without_labels(tmp_path: Path) -> None:
+    recipe, base = load_recipe(write_embed_recipe(tmp_path))
+    examined = TASK.examine(recipe, base)
+    assert (examined.report.unit, examined.report.labels, examined.facts.lines) == ("pairs", {}, 500)
+    assert not examined.report.unusable
+    prepared = TASK.prepare(recipe, base, tmp_path / "cache")
+    assert (len(prepared.training), prepared.assets.labels) == (500, ())
+    assert TASK.sizes(prepared.assets, recipe)["classes"] == 0
+    name, lines = TASK.training_lines(recipe, base)
+    assert (name, sum(1 for _ in lines)) == ("text", 500)
+
+
+def test_a_share_of_the_pairs_can_be_held_out(tmp_path: Path) -> None:
+    write_embed_recipe(tmp_path)
+    data, words = {"table": "train.csv", "split": 0.1}, {"kind": "word", "size": 100}
+    recipe = build_recipe({"task": "embed", "model": {"family": "bert"}, "data": data, "tokenizer": words})
+    prepared = TASK.prepare(recipe, tmp_path, tmp_path / "cache")
+    assert prepared.validation is not None
+    assert len(prepared.training) + len(prepared.validation) == 500
+
+
+def test_two_columns_are_needed() -> None:
+    recipe = build_recipe({"task": "embed", "model": {"family": "bert"}, "data": {"table": "a", "columns": ["x"]}})
+    with pytest.raises(RecipeError, match="two columns of a pair, not x"):
+        TASK.check(recipe)
+
+
+def test_grades_must_be_numbers_and_pairs_must_be_there(embedder_model: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t.csv", [("a", "b", "1"), ("a", "c", "x")], ("text", "partner", "grade"))
+    bundle = open_bundle(embedder_model)
+    with pytest.raises(DataError, match=r"t\.csv:3: the grade 'x' is not a number"):
+        TASK.evaluate(bundle, table=str(table), columns=["text", "partner", "grade"])
+    write_table(table, [("a", "b")], ("text", "partner"))
+    with pytest.raises(DataError, match="no pairs to evaluate"):
+        TASK.evaluate(bundle, table=str(table))
+    with pytest.raises(UsageError, match="evaluate it with --table"):
+        TASK.evaluate(bundle, text="x")
