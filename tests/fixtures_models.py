@@ -13,6 +13,7 @@ from headwise.config import schema
 from headwise.data.pairs import pair_batch
 from headwise.evaluation.contamination import training_sketch
 from headwise.losses import label_smoothed_cross_entropy
+from headwise.models.interface import Network
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
 from headwise.text.ragged import Ragged
@@ -49,7 +50,7 @@ def small_transformer(vocab: int, **changes: object) -> Transformer:
     return Transformer(source_vocab=vocab, **{**sizes, **changes})  # type: ignore[arg-type]
 
 
-def teach(model: Transformer, tokenizers: TokenizerPair, steps: int) -> None:
+def teach(model: Network, tokenizers: TokenizerPair, steps: int) -> None:
     """Word-for-word translation of sentences that are drawn anew for every step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     model.train()

@@ -71,8 +71,9 @@ def export(
     assert family is not None
     weights = _read_weights(bundle)
     sizes = bundle.architecture
-    if sizes["positions"] != "learned":  # learned ones end where they end
-        sizes = {**sizes, "max_length": positions or min(max(POSITIONS, int(sizes["max_length"])), MOST_POSITIONS)}
+    if sizes.get("positions") != "learned":  # learned ones end where they end
+        ample = min(max(POSITIONS, int(sizes.get("max_length", 0))), MOST_POSITIONS)
+        sizes = {**sizes, "max_length": positions or ample}
 
     def fill(new: Path) -> None:
         from ctranslate2 import specs  # imports torch, which takes a second or two: an export is made once

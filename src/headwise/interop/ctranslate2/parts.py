@@ -25,7 +25,10 @@ def fill_stack(stack: Any, weights: Weights, name: str, final_norm: bool) -> Non
         fill_norm(attention.layer_norm, weights, f"{place}.self_residual.norm")
         if f"{place}.cross_residual.norm.weight" in weights:
             fill_cross(layer.attention, weights, place)
-        fill_linear(feed_forward.linear_0, weights, f"{place}.feed_forward.inner")
+        gated = f"{place}.feed_forward.gate.weight" in weights  # the gate is what the activation is applied to
+        fill_linear(feed_forward.linear_0, weights, f"{place}.feed_forward.{'gate' if gated else 'inner'}")
+        if gated:
+            fill_linear(feed_forward.linear_0_noact, weights, f"{place}.feed_forward.inner")
         fill_linear(feed_forward.linear_1, weights, f"{place}.feed_forward.outer")
         fill_norm(feed_forward.layer_norm, weights, f"{place}.feed_residual.norm")
     if final_norm:
@@ -35,20 +38,23 @@ def fill_stack(stack: Any, weights: Weights, name: str, final_norm: bool) -> Non
 def fill_cross(attention: Any, weights: Weights, place: str) -> None:
     """Cross-attention's query has its own matrix, since it reads another input; key and value share one."""
     fused = f"{place}.cross_attention.query_key_value"
-    matrix, bias = weights[f"{fused}.weight"], weights[f"{fused}.bias"]
-    model_dim = matrix.shape[1]
-    attention.linear[0].weight, attention.linear[0].bias = matrix[:model_dim], bias[:model_dim]
-    attention.linear[1].weight, attention.linear[1].bias = matrix[model_dim:], bias[model_dim:]
+    inner = len(weights[f"{fused}.weight"]) // 3  # the heads' widths together
+    for number, rows in enumerate((slice(0, inner), slice(inner, None))):
+        fill_linear(attention.linear[number], weights, fused, rows)
     fill_linear(attention.linear[2], weights, f"{place}.cross_attention.output")
     fill_norm(attention.layer_norm, weights, f"{place}.cross_residual.norm")
 
 
-def fill_linear(linear: Any, weights: Weights, name: str) -> None:
-    linear.weight, linear.bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+def fill_linear(linear: Any, weights: Weights, name: str, rows: slice = slice(None)) -> None:
+    linear.weight = weights[f"{name}.weight"][rows]
+    if f"{name}.bias" in weights:
+        linear.bias = weights[f"{name}.bias"][rows]
 
 
 def fill_norm(norm: Any, weights: Weights, name: str) -> None:
-    norm.gamma, norm.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+    norm.gamma = weights[f"{name}.weight"]
+    if f"{name}.bias" in weights:  # RMSNorm has none
+        norm.beta = weights[f"{name}.bias"]
 
 
 def table(sizes: dict[str, Any], weights: Weights, name: str) -> Array:
