@@ -9,20 +9,25 @@ import typer
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A directory in the layout of the Hugging Face Hub.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="Directory of a published model, or its name on the Hugging Face Hub."),
+    ],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The new model directory.")],
+    revision: Annotated[str | None, typer.Option(help="Of the Hub: a commit, a tag or a branch.")] = None,
 ) -> None:
     """Import a published model, to use everything else on it.
 
-    Only safetensors, JSON and text files are read; a pickled file is never opened.
+    A directory is in the layout of the Hub, of CTranslate2 or of a package of Argos. A pickled file is never opened.
 
     Examples:
 
-    - `headwise import gpt2 models/gpt2`
+    - `headwise import downloads/opus-mt-en-de models/en-de`
+    - `headwise import Helsinki-NLP/opus-mt-en-de models/en-de`
     """
     from headwise.workflows.import_model import import_model
 
-    made = import_model(source, output)
+    made = import_model(source, output, revision)
     licence = made.licence or "not stated"
     typer.echo(
         f"{made.path}: {made.parameters:,} parameters, family {made.family}, task {made.task}, licence {licence}",

@@ -12,6 +12,8 @@ from headwise.bundle.golden import GOLDEN, check_golden, golden_output
 from headwise.bundle.weights import load_model
 from headwise.bundle.weights_file import write_tensors
 from headwise.errors import UsageError
+from headwise.files import check_name
+from headwise.interop.hub import fetch, is_hub_name
 from headwise.interop.imported import Imported
 from headwise.interop.sources import read_model
 
@@ -27,10 +29,21 @@ class ImportResult:
     licence: str | None
 
 
-def import_model(source: str | Path, output: Path) -> ImportResult:
-    """Writes the model directory `output`, which must not exist yet, whole or not at all."""
+def import_model(source: str | Path, output: Path, revision: str | None = None) -> ImportResult:
+    """Writes the model directory `output`, which must not exist yet, whole or not at all.
+
+    `source` is a folder, or the name of a model of the Hugging Face Hub, of which `revision` chooses a version.
+    """
+    check_name(source)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UsageError(f"{output} is already there; choose a new directory")
+    if not Path(source).exists() and is_hub_name(str(source)):
+        fetched = fetch(str(source), revision)
+        imported = read_model(fetched.folder)
+        told = {"source": fetched.name, "revision": fetched.revision}
+        return _write(replace(imported, origin={**imported.origin, **told}), Path(source), output)
+    if revision is not None:
+        raise UsageError(f"--revision is for models of the Hub, but {source} is a folder here")
     return _write(read_model(Path(source)), Path(source), output)
 
 
