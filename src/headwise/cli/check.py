@@ -36,17 +36,20 @@ def check(
         Files, typer.Option("--text", help="Text of a language model, instead of source and target.")
     ] = None,
     table: Annotated[Files, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
-    columns: Annotated[str, typer.Option("--columns", help="Columns of the table: text,label.")] = "",
+    images: Annotated[Files, typer.Option("--images", help="Pictures: a folder per class, a table, idx files.")] = None,
+    columns: Annotated[str, typer.Option("--columns", help="Columns of the table: text,label; or path,label.")] = "",
     validation_source: Annotated[
         Files, typer.Option("--validation-source", help="Validation text; the training text is searched for it.")
     ] = None,
     validation_target: Annotated[Files, typer.Option("--validation-target")] = None,
     validation_text: Annotated[Files, typer.Option("--validation-text")] = None,
     validation_table: Annotated[Files, typer.Option("--validation-table")] = None,
+    validation_images: Annotated[Files, typer.Option("--validation-images")] = None,
     test_source: Annotated[Files, typer.Option("--test-source", help="Test text, checked likewise.")] = None,
     test_target: Annotated[Files, typer.Option("--test-target")] = None,
     test_text: Annotated[Files, typer.Option("--test-text")] = None,
     test_table: Annotated[Files, typer.Option("--test-table")] = None,
+    test_images: Annotated[Files, typer.Option("--test-images")] = None,
     languages: Annotated[
         str,
         typer.Option("--languages", help="Language codes, source then target (en,de): checks that the script fits."),
@@ -69,6 +72,7 @@ def check(
     - `headwise check --source pairs.tsv --fields 1,2`
     - `headwise check --text book.txt --json`
     - `headwise check --table reviews.csv --columns text,label`
+    - `headwise check --images pictures`
     - `headwise check recipe.toml`
     """
     options: dict[str, Any] = {
@@ -76,14 +80,22 @@ def check(
         "target": target,
         "text": text,
         "table": table,
+        "images": images,
         "columns": tuple(filter(None, columns.split(","))),
         "validation": {
             "source": validation_source,
             "target": validation_target,
             "text": validation_text,
             "table": validation_table,
+            "images": validation_images,
         },
-        "test": {"source": test_source, "target": test_target, "text": test_text, "table": test_table},
+        "test": {
+            "source": test_source,
+            "target": test_target,
+            "text": test_text,
+            "table": test_table,
+            "images": test_images,
+        },
         "languages": tuple(filter(None, languages.split(","))),
         "fields": tuple(filter(None, fields.split(","))),
         "format": format,
@@ -126,7 +138,7 @@ def print_report(report: Report) -> None:
     for side in report.sides:
         _print_histogram(console, side)
     if report.labels:
-        _print_labels(console, report.labels)
+        _print_labels(console, report.labels, report.unit)
     for finding in report.findings:
         _print_finding(console, finding)
     dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
@@ -148,7 +160,8 @@ def _print_sides(console: Console, report: Report) -> None:
     for side in report.sides:
         numbers = (side.lines, side.words, side.characters, side.quantile(0.5), side.longest)
         table.add_row(side.name, *(f"{number:,}" for number in numbers))
-    console.print(table)
+    if report.sides:
+        console.print(table)
     for name, lines in report.held_out.items():
         console.print(f"{name}: {lines:,} {report.unit}")
     if report.correlation is not None:
@@ -164,8 +177,8 @@ def _print_histogram(console: Console, side: Side) -> None:
         console.print(f"{label:>9} {bar:<{BAR_WIDTH}} {lines:,}".rstrip(), markup=False)
 
 
-def _print_labels(console: Console, labels: dict[str, int]) -> None:
-    console.print(f"\n{len(labels):,} labels: rows per label")
+def _print_labels(console: Console, labels: dict[str, int], unit: str) -> None:
+    console.print(f"\n{len(labels):,} labels: {unit} per label")
     most, width = max(labels.values()), min(40, max(map(len, labels)))
     for number, (label, rows) in enumerate(labels.items()):
         if number == MOST_LABELS < len(labels) - 1:

@@ -29,9 +29,10 @@ _DEEPEST = 8  # tables within tables: a recipe has three at most
 def load_recipe(name: str | Path, overrides: Sequence[str] = (), data: Path | None = None) -> tuple[Recipe, Path]:
     """A recipe file, or the name of a shipped one, with overrides; and the folder that its paths are relative to.
 
-    That folder is the recipe's own; a shipped recipe's is `data`, or what HEADWISE_DATA names.
+    That folder is the recipe's own; a shipped recipe's is `data`, or what HEADWISE_DATA names. A shipped recipe whose
+    paths are all absolute needs neither.
     """
-    path, base = _find(name, data)
+    path, base = _find(name)
     try:
         values = _parse(read_bounded(path, _LARGEST_FILE).decode())
     except UnicodeDecodeError as error:
@@ -40,7 +41,10 @@ def load_recipe(name: str | Path, overrides: Sequence[str] = (), data: Path | No
         raise RecipeError(f"{path}: not valid TOML: {shortened(str(error))}") from error
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read: {error.strerror}") from error
-    return build_recipe(values, overrides, origin=str(path)), base
+    recipe = build_recipe(values, overrides, origin=str(path))
+    if base is None:
+        base = data or (Path() if absolute_paths(recipe, Path("/")) == recipe else _data_folder(str(name)))
+    return recipe, base
 
 
 def build_recipe(values: dict[str, Any], overrides: Sequence[str] = (), origin: str = "recipe") -> Recipe:
@@ -174,14 +178,15 @@ def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
     return recipe.model_copy(update={"data": data, "tokenizer": tokenizer, "model": model})
 
 
-def _find(name: str | Path, data: Path | None) -> tuple[Path, Path]:
+def _find(name: str | Path) -> tuple[Path, Path | None]:
+    """The file, and the folder of its paths; None: it is a shipped recipe."""
     path = Path(name)
     check_name(path)
     if path.is_file():
         return path, path.parent
     if str(name) in shipped_recipes():
         with resources.as_file(resources.files("headwise.config") / "recipes" / f"{name}.toml") as shipped:
-            return shipped, data or _data_folder(str(name))
+            return shipped, None
     if path.is_dir():
         raise RecipeError(f"{path} is a folder, not a recipe; give a TOML file")
     near = difflib.get_close_matches(str(name), shipped_recipes(), n=1)

@@ -90,6 +90,7 @@ class Data(Texts):
     languages: Annotated[tuple[Language, ...], BeforeValidator(_as_names)] = Field(
         (), description="language codes, source then target; one for a language model"
     )
+    labels: Names = Field((), description="names of the classes 0, 1, … of idx files, which have numbers only")
     validation: Texts = Field(Texts(), description="held-out text that validation scores")
     test: Texts = Field(Texts(), description="test text; only checked for overlap with training")
     split: Fraction = Field(
@@ -116,6 +117,31 @@ class Tokenizer(Section):
         0.0, description="the same of the target; a small model then spends itself on other spellings of one word"
     )
     files: Paths = Field((), description="ready tokenizer files instead of training: one shared, or source and target")
+
+
+class Images(Section):
+    """How pictures are read, and how those of training are changed; what changes is drawn anew in every epoch."""
+
+    size: Annotated[int, Field(ge=1, le=4096)] | None = Field(
+        None, description="height and width in pixels; unset: model.image_size, or as the model that is fine-tuned"
+    )
+    channels: Literal["auto", "grey", "colour"] = Field("auto", description="auto: grey if all pictures are")
+    fit: Literal["crop", "stretch", "pad"] = Field(
+        "crop", description="crop: the middle square; stretch: the whole picture, distorted; pad: the whole, on black"
+    )
+    flip: bool = Field(False, description="mirror half of the pictures; not for letters and digits")
+    shift: Annotated[int, Field(ge=0, le=512)] = Field(0, description="move by up to so many pixels, in all directions")
+    operations: Annotated[int, Field(ge=0, le=8)] = Field(
+        0, description="random operations per picture (turn, shear, scale, contrast, …), as RandAugment has them"
+    )
+    strength: Annotated[float, Field(ge=0, le=1)] = Field(0.5, description="of the random operations")
+    erase: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description="share of pictures that get a grey rectangle")
+    mixup: Annotated[float, Field(ge=0, le=10)] = Field(
+        0.0, description="blend two pictures and their labels; alpha of Beta(alpha, alpha); 0 is none"
+    )
+    cutmix: Annotated[float, Field(ge=0, le=10)] = Field(
+        0.0, description="paste a part of another picture, and mix the labels by area; alpha as of mixup; 0 is none"
+    )
 
 
 class Model(Section):
@@ -243,6 +269,7 @@ class Recipe(Section):
 
     data: Data = Field(Data(), description="the corpus")
     tokenizer: Tokenizer = Field(Tokenizer(), description="text to tokens")
+    images: Images = Field(Images(), description="pictures to pixels")
     task: str | None = Field(None, description="what the model is trained for; unset: the first task of its family")
     model: Model = Field(Model.model_validate({}), description="the architecture")
     training: Training = Field(Training(), description="how it learns")

@@ -9,9 +9,11 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 from PIL import Image
 
@@ -23,7 +25,10 @@ from headwise.image.reading import SUFFIXES, BadPicture, Pixels, from_pixels, re
 
 _IGNORED = ("thumbs.db", "desktop.ini")
 _AHEAD = 32  # pictures being decoded or waiting
+_LOOKED_AT = 64  # pictures by which is decided whether there are colours
 Fit = Callable[[Image.Image], Pixels]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,18 @@ class Source(ABC):
     @abstractmethod
     def pictures(self, fit: Fit) -> Iterator[Labelled]:
         """Reads and prepares every picture."""
+
+    @abstractmethod
+    def items(self) -> Iterator[tuple[str | Pixels, str, str]]:
+        """Each picture as the name of its file or as pixels, with its label and its place."""
+
+    @abstractmethod
+    def places(self) -> Iterable[str]:
+        """Where each picture is, in words."""
+
+    @abstractmethod
+    def is_grey(self) -> bool:
+        """Whether no picture has colours; of many files some are looked at."""
 
     @property
     def empty_classes(self) -> list[str]:
@@ -112,6 +129,21 @@ class FileSource(Source):
     def pictures(self, fit: Fit) -> Iterator[Labelled]:
         return in_order(lambda entry: _read(entry, fit), self.entries)
 
+    def items(self) -> Iterator[tuple[str | Pixels, str, str]]:
+        return ((entry.path, entry.label, entry.file) for entry in self.entries)
+
+    def places(self) -> Iterable[str]:
+        return (entry.file for entry in self.entries)
+
+    def is_grey(self) -> bool:
+        for entry in self.entries[:: max(1, len(self.entries) // _LOOKED_AT)]:
+            try:
+                if read_picture(entry.path).mode != "L":
+                    return False
+            except BadPicture:
+                continue  # reported with the pictures
+        return True
+
     def fingerprint(self) -> str:
         """A file that cannot be read counts by its name: it is reported with the pictures."""
         total = hashlib.sha256()
@@ -145,7 +177,7 @@ class IdxSource(Source):
         found = [int(number) for block in numbers.blocks() for number in block]
         if self.names and max(found) >= len(self.names):
             raise DataError(
-                f"has the label {max(found)}, but data.labels names only {len(self.names)}", file=numbers.path
+                f"has the label {max(found)}, but only {len(self.names)} classes have names", file=numbers.path
             )
         return [self.names[number] if self.names else str(number) for number in found]
 
@@ -156,14 +188,23 @@ class IdxSource(Source):
         return self._labels
 
     def pictures(self, fit: Fit) -> Iterator[Labelled]:
-        grey = len(self.images.shape) == 3 or self.images.shape[3] == 1
+        grey = self.is_grey()
         height, width = self.images.shape[1:3]
-        number = 0
+        for number, (pixels, label) in enumerate(zip(self._pixels(), self._labels, strict=True), start=1):
+            yield Labelled(fit(from_pixels(pixels)), label, self.files[0], number, (width, height), grey)
+
+    def _pixels(self) -> Iterator[Pixels]:
         for block in self.images.blocks():
-            for pixels in block if block.ndim == 4 else block[..., None]:
-                label = self._labels[number]
-                number += 1
-                yield Labelled(fit(from_pixels(pixels)), label, self.files[0], number, (width, height), grey)
+            yield from block if block.ndim == 4 else block[..., None]
+
+    def items(self) -> Iterator[tuple[str | Pixels, str, str]]:
+        return zip(self._pixels(), self._labels, self.places(), strict=True)
+
+    def places(self) -> Iterable[str]:
+        return (f"{self.files[0]}:{number}" for number in range(1, len(self) + 1))
+
+    def is_grey(self) -> bool:
+        return len(self.images.shape) == 3 or self.images.shape[3] == 1
 
 
 class JoinedSource(Source):
@@ -190,6 +231,16 @@ class JoinedSource(Source):
     def pictures(self, fit: Fit) -> Iterator[Labelled]:
         for source in self.sources:
             yield from source.pictures(fit)
+
+    def items(self) -> Iterator[tuple[str | Pixels, str, str]]:
+        for source in self.sources:
+            yield from source.items()
+
+    def places(self) -> Iterable[str]:
+        return chain.from_iterable(source.places() for source in self.sources)
+
+    def is_grey(self) -> bool:
+        return all(source.is_grey() for source in self.sources)
 
     def fingerprint(self) -> str:
         return hashlib.sha256("".join(source.fingerprint() for source in self.sources).encode()).hexdigest()
@@ -219,13 +270,13 @@ def folder_source(folder: str) -> FileSource:
     return FileSource(entries, empty, ignored)
 
 
-def in_order(work: Callable[[Entry], Labelled], entries: Sequence[Entry]) -> Iterator[Labelled]:
+def in_order(work: Callable[[Given], Made], given: Sequence[Given]) -> Iterator[Made]:
     """Does the work on all cores (decoding releases the interpreter), and yields the results in order."""
-    waiting: deque[Future[Labelled]] = deque()
+    waiting: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(decoding_cores(), "headwise-pictures") as pool:
         try:
-            for entry in entries:
-                waiting.append(pool.submit(work, entry))
+            for one in given:
+                waiting.append(pool.submit(work, one))
                 if len(waiting) >= _AHEAD:
                     yield waiting.popleft().result()
             while waiting:

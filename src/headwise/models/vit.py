@@ -43,6 +43,7 @@ class ViT(Network):
         leading = int(sizes.pooling == "cls")
         self.class_token = nn.Parameter(torch.randn(sizes.model_dim) * 0.02) if leading else None
         grid = self.stem.grid(sizes.image_size, sizes.image_size)
+        self.max_length = leading + grid[0] * grid[1]  # of a picture of image_size; others may have more
         self.positions = (
             LearnedGrid(sizes.model_dim, grid, leading)
             if sizes.positions == "learned"

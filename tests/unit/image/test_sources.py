@@ -91,7 +91,7 @@ def test_labels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has 2 labels for 3 pictures"):
         IdxSource(images)
     images = write_idx(tmp_path, np.zeros((2, 4, 4)), [2, 0])
-    with pytest.raises(DataError, match=r"has the label 2, but data.labels names only 2"):
+    with pytest.raises(DataError, match=r"has the label 2, but only 2 classes have names"):
         IdxSource(images, ["a", "b"])
     with pytest.raises(DataError, match="not that of pictures"):
         IdxSource(write_idx(tmp_path, np.zeros((2, 4, 4, 5)), [2, 0]))

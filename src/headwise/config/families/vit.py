@@ -62,5 +62,6 @@ FAMILY = Family(
         "vit-b16": {},
     },
     default_preset="vit-tiny",
+    default_for={"images": "classify"},
     by_size=((200_000, "vit-tiny"), (math.inf, "vit-s16")),
 )  # fmt: skip
