@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from headwise.tasks.filler import Filler
     from headwise.tasks.generator import Generator
     from headwise.tasks.translate import Translator
+    from headwise.text.tokenizer import Tokenizer
     from headwise.workflows.load import load
+    from headwise.workflows.save import save
+    from headwise.workflows.train_from_python import train
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,6 +45,7 @@ __all__ = [
     "HeadwiseError",
     "LanguageModel",
     "RecurrentSeq2Seq",
+    "Tokenizer",
     "Transformer",
     "Translation",
     "Translator",
@@ -50,6 +54,8 @@ __all__ = [
     "label_smoothed_cross_entropy",
     "load",
     "nn",
+    "save",
+    "train",
 ]
 
 # A public name and where it lives; an empty attribute means the module itself.
@@ -63,6 +69,9 @@ _LAZY = {
     "ViT": ("headwise.models.vit", "ViT"),
     "Whisper": ("headwise.models.whisper", "Whisper"),
     "load": ("headwise.workflows.load", "load"),
+    "save": ("headwise.workflows.save", "save"),
+    "train": ("headwise.workflows.train_from_python", "train"),
+    "Tokenizer": ("headwise.text.tokenizer", "Tokenizer"),
     "Translator": ("headwise.tasks.translate", "Translator"),
     "Translation": ("headwise.decoding.translator", "Translation"),
     "Generator": ("headwise.tasks.generator", "Generator"),

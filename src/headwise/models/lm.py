@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headwise.config.families.lm import LanguageModelSettings
@@ -81,6 +82,28 @@ class LanguageModel(Network):
         newest: Tensor = x[:, -1]
         return newest
 
+    @torch.inference_mode()
+    def generate(self, ids: Tensor, max_tokens: int, temperature: float = 0.0, top_k: int = 0) -> Tensor:
+        """Continues ids (B, T) by `max_tokens` tokens: the likeliest ones, or samples. Returns (B, T + max_tokens).
+
+        Samples come from torch's generator: torch.manual_seed repeats them. `headwise.load` gives an object that reads
+        and writes text.
+        """
+        if max_tokens < 1 or ids.size(1) < 1:
+            raise ShapeError("generate needs at least one token to continue, and max_tokens of at least 1")
+        if self.max_length is not None and ids.size(1) + max_tokens - 1 > self.max_length:
+            total = ids.size(1) + max_tokens
+            raise ShapeError(f"{total} tokens do not fit: the model reads at most {self.max_length} at once")
+        trained, out = self.training, ids
+        self.eval()
+        state, newest = self.start(), ids
+        for _ in range(max_tokens):
+            logits = self.output.logits(self.advance(state, newest))  # (B, V)
+            newest = _choose(logits, temperature, top_k)[:, None]  # (B, 1)
+            out = torch.cat([out, newest], dim=1)
+        self.train(trained)
+        return out
+
     def decoder_parts(self) -> DecoderParts:
         return DecoderParts(self.embed, self.stack.layers, self.stack.norm)
 
@@ -94,6 +117,15 @@ class LanguageModel(Network):
 
     def entrance(self) -> nn.Module:
         return self.positions
+
+
+def _choose(logits: Tensor, temperature: float, top_k: int) -> Tensor:  # (B, V) -> (B,)
+    if temperature <= 0:
+        return logits.argmax(dim=-1)
+    if 0 < top_k < logits.size(1):
+        least = logits.topk(top_k, dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    return torch.multinomial((logits / temperature).softmax(dim=-1), 1)[:, 0]
 
 
 def _table(vocab: int, sizes: LanguageModelSettings) -> Embedding | AdaptiveEmbedding:

@@ -53,12 +53,20 @@ class Tokenizer:
     # ---- making, reading, writing
 
     @classmethod
-    def train(cls, texts: Iterable[str], settings: schema.Tokenizer, extra: Sequence[str] = ()) -> Tokenizer:
+    def train(
+        cls,
+        texts: Iterable[str],
+        settings: schema.Tokenizer | None = None,
+        extra: Sequence[str] = (),
+        **changes: Any,
+    ) -> Tokenizer:
         """Learns a vocabulary. Holds `texts` in memory (sample a huge corpus first); equal texts give equal files.
 
-        `extra` are special tokens that a task needs; see `find`.
+        Settings are those of [tokenizer] in a recipe, as such or by name: kind="bpe", size=8000. `extra` are special
+        tokens that a task needs; see `find`.
         """
-        return cls(vocabulary.train(list(texts), settings, extra))
+        chosen = schema.Tokenizer.model_validate(changes) if settings is None else settings
+        return cls(vocabulary.train(list(texts), chosen, extra))
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
