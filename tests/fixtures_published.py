@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,6 @@ def real_models() -> Path:
 def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
     """A random MarianMT with its SentencePiece files; returns the model of `transformers`."""
     import io
-    import json
 
     import sentencepiece
     from transformers import MarianConfig, MarianMTModel
@@ -115,4 +115,32 @@ def publish_vit(folder: Path, seed: int = 0, classifies: bool = True, **changes:
     model = randomised((ViTForImageClassification if classifies else ViTModel)(ViTConfig(**sizes)))
     model.save_pretrained(folder)  # type: ignore[operator]
     ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+    return model
+
+
+def publish_bert(folder: Path, kind: str = "BertModel", seed: int = 0, **changes: Any) -> Any:
+    """A random BERT of one class with a WordPiece tokenizer.json; returns the model of `transformers`."""
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    torch.manual_seed(seed)
+    special = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(TEXT.split("\n"), trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 3), ("[SEP]", 4)]
+    )
+    sizes = {
+        "vocab_size": tokenizer.get_vocab_size(), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 48, "max_position_embeddings": 40, **changes,
+    }  # fmt: skip
+    model = randomised(getattr(transformers, kind)(transformers.BertConfig(**sizes)))
+    model.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    roles = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **{f"{role}_token": name for role, name in roles.items()}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return model

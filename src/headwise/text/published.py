@@ -124,15 +124,20 @@ def is_ours(named: Mapping[int, str]) -> bool:
 
 
 def adopt(
-    parts: Parts, numbering: Numbering, file: str | Path = "tokenizer.json", *, documents: bool = True
-) -> tuple[Tokenizer, Origin]:
-    """The tokenizer with our numbering, and what is needed to undo it. `documents`: its texts have line breaks."""
+    parts: Parts, numbering: Numbering, file: str | Path = "tokenizer.json", *, documents: bool = True,
+    renames: Mapping[str, str] | None = None,
+) -> tuple[Tokenizer, Origin]:  # fmt: skip
+    """The tokenizer with our numbering, and what is needed to undo it. `documents`: its texts have line breaks.
+
+    `renames` gives tokens that a task needs, such as a mask, the names by which we know them.
+    """
     named = vocabulary(parts, file)
     if max(named, default=0) >= numbering.rows:
         raise ModelError(f"{file} has a token {max(named)}, but the model has vectors for {numbering.rows} tokens only")
     ours = dict(enumerate(SPECIAL))
     for number, published in enumerate(numbering.order, numbering.absent):
-        ours.setdefault(number, _free_name(named.get(published, f"<unused-{published}>")))
+        name = named.get(published, f"<unused-{published}>")
+        ours.setdefault(number, (renames or {}).get(name) or _free_name(name))
     names = {ours[n]: named.get(p, "") for n, p in enumerate(numbering.order, numbering.absent)}
     origin = Origin(
         numbering.rows,

@@ -54,13 +54,14 @@ class Layout:
     write_config: Callable[[Architecture], dict[str, Any]]  # raises UsageError for what cannot be expressed
     keys: Callable[[Architecture], Iterable[Key]]
     read_beside: Callable[[Path, Config], Beside]
-    sizes: Callable[[Beside], dict[str, int]]  # the network's arguments that come from the other files
+    sizes: Callable[[Beside], dict[str, Any]]  # the network's arguments that come from the other files
     special_config: Callable[[Numbering], dict[str, Any]] | None = None  # ids of special tokens; None: by their roles
     # Tensors of a file that are always the same, so that we do not store them; further JSON files by name.
     constants: Callable[[Architecture], dict[str, Tensor]] = lambda architecture: {}
     files: Callable[[Architecture, Beside], dict[str, dict[str, Any]]] = lambda architecture, beside: {}
     example: str = ""  # Python that runs in an exported directory; empty: one that opens the model
     ends_texts: bool = False  # an end of sentence stands after every text
+    begins_texts: bool = False  # a begin of sentence stands before a text, or before a pair of them
     ignored: str = r"(?!)"  # published names that hold no weights of their own
     renamed: tuple[tuple[str, str], ...] = ()  # patterns of names in old files, and what stands there today
     prefix: str = ""  # that some files leave out

@@ -159,7 +159,7 @@ def _headers(file: Path) -> dict[str, Stored]:
     except (OSError, SafetensorError) as error:
         raise _damaged(file, error) from error
     for name, kind in kinds.items():
-        if kind not in _NUMBERS:
+        if kind not in _NUMBERS and not name.endswith("position_ids"):  # 0, 1, 2, … in files of older versions
             raise ModelError(f"{file}: {name} is stored as {kind}; Headwise reads {', '.join(_NUMBERS)}")
     return found
 

@@ -19,6 +19,7 @@ from headwise.interop.huggingface.read import GOLDEN
 from headwise.interop.readme import readme
 from headwise.text.published import Numbering, Origin, release
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from headwise.text.vocabulary import MASK, SPECIAL
 
 _FILES = ("tokenizer.json", "target.tokenizer.json")
 _ROLES = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
@@ -110,22 +111,35 @@ def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tupl
     for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
         parts = release(side, absent, origin)
         if layout.ends_texts and origin is None:
-            parts["post_processor"] = _ending(beside.numbering.special[EOS])
+            parts["post_processor"] = _around(beside.numbering, begins=layout.begins_texts)
         write_json(new / name, parts)
     # The class that reads any file of the tokenizers library as it stands.
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     config |= _roles(pair.source, origins[0] if origins else None, beside.numbering)
+    if layout.begins_texts:
+        named = origins[0].names if origins else {}
+        roles = {"cls_token": SPECIAL[BOS], "sep_token": SPECIAL[EOS], "mask_token": MASK}
+        config |= {role: named.get(name, name) for role, name in roles.items() if pair.source.find(name) is not None}
     if len(languages) == 2:
         config |= {"source_lang": languages[0], "target_lang": languages[1]}
     write_json(new / "tokenizer_config.json", config)
 
 
-def _ending(end: int) -> dict[str, Any]:
-    """The step by which the tokenizers library puts an end of sentence after a text, as these models read it."""
-    text, mark = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}
-    token = {"id": "</s>", "ids": [end], "tokens": ["</s>"]}
+def _around(numbering: Numbering, begins: bool) -> dict[str, Any]:
+    """The step by which the tokenizers library puts special tokens around a text, or around a pair of texts."""
+
+    def mark(number: int, kind: int = 0) -> dict[str, Any]:
+        return {"SpecialToken": {"id": SPECIAL[number], "type_id": kind}}
+
+    text, other = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}
+    single = [*([mark(BOS)] if begins else []), text, mark(EOS)]
+    tokens = {
+        SPECIAL[n]: {"id": SPECIAL[n], "ids": [numbering.special[n]], "tokens": [SPECIAL[n]]}
+        for n in ((BOS, EOS) if begins else (EOS,))
+    }
     return {
-        "type": "TemplateProcessing", "single": [text, mark], "pair": [text, mark], "special_tokens": {"</s>": token}
+        "type": "TemplateProcessing", "single": single, "special_tokens": tokens,
+        "pair": [*single, other, mark(EOS, 1)] if begins else single,
     }  # fmt: skip
 
 

