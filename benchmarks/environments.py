@@ -1,13 +1,14 @@
 """Creates an environment for each peer on first use, with a pinned version of its package from PyPI.
 
 Torch, numpy and the like come from the environment of this process through a path file, so all contestants run the same
-torch; a constraint keeps pip from installing another one.
+torch; a constraint keeps pip from installing another one. `python -m benchmarks.environments PEER …` creates some.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
-import sysconfig
+import sys
 import venv
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,9 @@ PACKAGES = {
     "libretranslate": ["flask==3.1.3", "waitress==3.0.2"],
     "joeynmt": ["joeynmt==2.3.0", "sentencepiece==0.2.0", "importlib_metadata"],
     "xtransformers": ["x-transformers==2.31.10"],
+    "performer": ["performer-pytorch==1.1.4"],
+    # The last version that has Transformer-XL, for tests/parity/test_transformer_xl.py.
+    "transfo-xl": ["transformers==4.57.6"],
 }  # fmt: skip
 
 
@@ -39,7 +43,10 @@ def environment(folder: Path, peer: str) -> Path:
         return python
     venv.create(home, with_pip=True)
     site = next((home / "lib").glob("python*/site-packages"))
-    (site / "torch_of_the_benchmark.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    found = importlib.util.find_spec("torch")
+    assert found is not None
+    assert found.origin is not None
+    (site / "torch_of_the_benchmark.pth").write_text(f"{Path(found.origin).parents[1]}\n")
     constraints = home / "constraints.txt"
     constraints.write_text(f"torch=={version('torch').split('+')[0]}\n")
     command = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(constraints), *PACKAGES[peer]]
@@ -48,3 +55,8 @@ def environment(folder: Path, peer: str) -> Path:
         raise NotInstalledError((run.stderr.strip().splitlines() or ["pip failed"])[-1])
     installed.write_text(wanted)  # written last: an environment without it is created again
     return python
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(environment(DEFAULT, name))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwise.models.transformer import Transformer
     from headwise.models.vit import ViT
     from headwise.models.whisper import Whisper
+    from headwise.models.xl import TransformerXL
     from headwise.tasks.classifier import Classification, Classifier
     from headwise.tasks.embedder import Embedder
     from headwise.tasks.filler import Filler
@@ -47,6 +48,7 @@ __all__ = [
     "RecurrentSeq2Seq",
     "Tokenizer",
     "Transformer",
+    "TransformerXL",
     "Translation",
     "Translator",
     "ViT",
@@ -62,6 +64,7 @@ __all__ = [
 _LAZY = {
     "nn": ("headwise.nn", ""),
     "Transformer": ("headwise.models.transformer", "Transformer"),
+    "TransformerXL": ("headwise.models.xl", "TransformerXL"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "Bert": ("headwise.models.bert", "Bert"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),

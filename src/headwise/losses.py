@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ class BatchLoss:
     log_loss: Tensor
     count: int
     answers: Tensor | None = None  # outside of training: the likeliest class of each target, where a task asks for it
+    carry: tuple[Tensor, ...] = ()  # what the next batch of the same streams is given, one row per row of the batch
 
 
 # What an update minimises: (network, batch, label smoothing) -> loss.
@@ -32,7 +33,8 @@ Loss = Callable[[Network, Batch, float], BatchLoss]
 
 def batch_loss(model: Network, batch: Batch, smoothing: float = 0.0) -> BatchLoss:
     """The loss of most tasks: the batch through the network, its states through the output layer's own loss."""
-    return states_loss(model, model.states(*batch.inputs), batch.targets, smoothing, batch.ignore)
+    states, carry = model.carried(*batch.inputs)
+    return replace(states_loss(model, states, batch.targets, smoothing, batch.ignore), carry=carry)
 
 
 def states_loss(model: Network, states: Tensor, targets: Tensor, smoothing: float = 0.0, ignore: int = 0) -> BatchLoss:

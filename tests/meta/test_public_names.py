@@ -10,8 +10,8 @@ import headwise
 
 PUBLIC = {
     "Bert", "Classification", "Classifier", "Embedder", "Filler", "Generation", "Generator", "HeadwiseError",
-    "LanguageModel", "RecurrentSeq2Seq", "T5", "Tokenizer", "Transformer", "Translation", "Translator", "ViT",
-    "Whisper", "label_smoothed_cross_entropy", "load", "nn", "save", "train",
+    "LanguageModel", "RecurrentSeq2Seq", "T5", "Tokenizer", "Transformer", "TransformerXL", "Translation", "Translator",
+    "ViT", "Whisper", "label_smoothed_cross_entropy", "load", "nn", "save", "train",
 }  # fmt: skip
 PARTS = {
     "AdaptiveEmbedding", "AdditiveAttention", "Attention", "Cache", "Decoder", "DecoderLayer", "Dropout", "Embedding",

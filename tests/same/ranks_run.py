@@ -50,9 +50,9 @@ def watch_updates(record: str | None, fault: dict[str, Any] | None) -> None:
         return update(self, batch, rate, number)
 
     def loss(*arguments: Any) -> Any:
-        total, log_loss = forward(*arguments)
+        total, *rest = forward(*arguments)
         infinite = mine is not None and mine["kind"] == "infinite" and mine["step"] == now[0]
-        return total * float("inf") if infinite else total, log_loss
+        return (total * float("inf") if infinite else total, *rest)
 
     def written(self: Any, number: int, lines: list[str], cut_off: list[int]) -> None:
         if mine is not None and mine["kind"] == "die" and mine["step"] == number:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from headwise.errors import RecipeError, ShapeError
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
+
+
+# Ranks of words from each of which on vectors are narrower: adaptive input and softmax.
+Cutoffs = Annotated[tuple[Positive, ...], BeforeValidator(_as_tuple)]
 
 
 class Section(BaseModel):
@@ -23,6 +31,8 @@ class Section(BaseModel):
 
 class Settings(Section):
     """The hyperparameters of a family. A subclass is the only home of their names, help and defaults."""
+
+    streams: ClassVar[bool] = False  # it remembers earlier segments of a text: batches must go on where the last ended
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

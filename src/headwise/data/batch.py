@@ -84,6 +84,13 @@ class Batch:
         """The same batch in page-locked memory, from which a copy to a GPU runs beside the GPU's work."""
         return replace(self, inputs=tuple(x.pin_memory() for x in self.inputs), targets=self.targets.pin_memory())
 
+    def with_inputs(self, more: Sequence[torch.Tensor]) -> Batch:
+        """The same batch with further inputs, none of them padded."""
+        if not more:
+            return self
+        widths = (*self.widths[:-1], *(None for _ in more), self.widths[-1]) if self.widths else ()
+        return replace(self, inputs=(*self.inputs, *more), widths=widths)
+
     def split(self, parts: int) -> list[Batch]:
         """At most `parts` micro-batches of whole rows, each no wider than its own longest row."""
         cuts = [len(self) * part // parts for part in range(parts + 1)]

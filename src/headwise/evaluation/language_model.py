@@ -29,10 +29,10 @@ def text_perplexity(
 ) -> Perplexity:
     """Computes the perplexity of `lines` as one running text with an end of sentence after each line, as in training.
 
-    `stride` 0 means half of the model's context: every token then has at least half a context before it.
+    `stride` 0 means half of the model's context: every token then has at least half a context before it. A model that
+    remembers earlier segments reads `stride` tokens at a time (0: a segment), and has its memory before each of them.
     """
-    context = model.max_length or DEFAULT_CONTEXT
-    stride = stride or max(1, context // 2)
+    context, stride = _reach(model, stride)
     tokens, words, characters = _read(tokenizer, lines)
     nats = score_stream(model, tokens, context=context, stride=stride, on_progress=on_progress)
     return from_sums(
@@ -44,6 +44,15 @@ def text_perplexity(
         context=context,
         stride=stride,
     )
+
+
+def _reach(model: Network, stride: int = 0) -> tuple[int, int]:
+    """The context and the stride: after the first window each token has at least context - stride tokens before it."""
+    if model.segment is not None:
+        stride = stride or model.segment
+        return model.memory + stride, stride
+    context = model.max_length or DEFAULT_CONTEXT
+    return context, stride or max(1, context // 2)
 
 
 def _read(tokenizer: Tokenizer, lines: Iterable[str]) -> tuple[NDArray[np.int64], int, int]:
@@ -68,6 +77,8 @@ def score_stream(
     on_progress: Callable[[int], None] | None = None,
 ) -> float:
     """Sums -log p over all tokens but the first."""
+    if model.segment is not None:
+        return _score_segments(model, tokens, stride, on_progress)
     nats = 0.0
     for group in _groups(windows(len(tokens), context, stride), max(1, _ROWS_TOKENS // context)):
         ids, targets = _rows(tokens, group)
@@ -78,11 +89,27 @@ def score_stream(
     return nats
 
 
+def _score_segments(
+    model: Network, tokens: NDArray[np.int64], width: int, on_progress: Callable[[int], None] | None
+) -> float:
+    """One segment after the other, each with the memory that the one before it left."""
+    nats, memory = 0.0, tuple[torch.Tensor, ...]()
+    device = next(model.parameters()).device
+    for start in range(0, len(tokens) - 1, width):
+        part = torch.from_numpy(tokens[start : start + width + 1]).to(device)[None]
+        states, memory = model.carried(part[:, :-1], *memory)
+        sums = states_loss(model, states, part[:, 1:], ignore=PAD)
+        nats += float(sums.log_loss)
+        if on_progress is not None:
+            on_progress(sums.count)
+    return nats
+
+
 def score_lines(model: Network, sentences: Sequence[Sequence[int]]) -> list[float]:
     """Computes log p of each line by itself, including its end of sentence."""
-    context = model.max_length or DEFAULT_CONTEXT
+    context, stride = _reach(model)
     streams = [np.array([EOS, *sentence, EOS], dtype=np.int64) for sentence in sentences]
-    return [-score_stream(model, stream, context=context, stride=max(1, context // 2)) for stream in streams]
+    return [-score_stream(model, stream, context=context, stride=stride) for stream in streams]
 
 
 def _rows(tokens: NDArray[np.int64], group: Sequence[Window]) -> tuple[torch.Tensor, torch.Tensor]:

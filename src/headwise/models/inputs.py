@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn import LearnedPositions, NoPositions, SinusoidalPositions, padding_mask
+from headwise.nn import (
+    AdaptiveEmbedding,
+    Embedding,
+    LearnedPositions,
+    NoPositions,
+    SinusoidalPositions,
+    padding_mask,
+)
 from headwise.text.vocabulary import EOS
 
 
@@ -17,6 +26,17 @@ def build_positions(kind: str, model_dim: int, max_length: int) -> nn.Module:
     if kind == "learned":
         return LearnedPositions(model_dim, max_length)
     return NoPositions()
+
+
+def build_table(
+    vocab: int, model_dim: int, cutoffs: Sequence[int] = (), *, scaled: bool = True, absent: int = 0
+) -> Embedding | AdaptiveEmbedding:
+    """Builds the embedding table, for input or output: of one width, or narrower from each cut-off on."""
+    if cutoffs and absent:
+        raise ShapeError("cutoffs are for a vocabulary that has all special tokens: set absent = 0")
+    if cutoffs:
+        return AdaptiveEmbedding(vocab, model_dim, cutoffs, scaled)
+    return Embedding(vocab, model_dim, scaled, absent=absent)
 
 
 def check_ids(name: str, ids: Tensor, lengths: Tensor | None) -> None:

@@ -42,11 +42,17 @@ class Network(nn.Module):
 
     architecture: dict[str, Any]
     max_length: int | None = None  # longest sequence that it takes; None: no limit
+    segment: int | None = None  # tokens read at once by a network that remembers earlier segments; None: it does not
+    memory: int = 0  # tokens of earlier segments that it remembers
     output: OutputLayer
 
     def states(self, *inputs: Any) -> Tensor:
         """Everything up to the output layer: (B, T, D). The training loss starts here and never holds all logits."""
         raise NotImplementedError
+
+    def carried(self, *inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The states, and what the next segment of the same rows is given after its own inputs; mostly nothing."""
+        return self.states(*inputs), ()
 
     def shard_units(self) -> Iterator[nn.Module | list[nn.Module]]:
         """What FSDP2 gathers and frees together, innermost first; what is left belongs to the whole."""

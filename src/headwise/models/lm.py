@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,9 +12,9 @@ from torch import Tensor, nn
 
 from headwise.config.families.lm import LanguageModelSettings
 from headwise.errors import ShapeError
-from headwise.models.inputs import allowed_by_lengths, build_positions, check_ids
+from headwise.models.inputs import allowed_by_lengths, build_positions, build_table, check_ids
 from headwise.models.interface import DecoderParts, Network
-from headwise.nn import AdaptiveEmbedding, Cache, Dropout, Embedding, Encoder, LayerMakers, RotaryPositions
+from headwise.nn import Cache, Dropout, Encoder, LayerMakers, RotaryPositions
 
 
 @dataclass
@@ -48,8 +49,11 @@ class LanguageModel(Network):
             activation_dropout=sizes.activation_dropout, norm=sizes.norm, norm_epsilon=sizes.norm_epsilon,
             activation=sizes.activation, rotary=rotary,
         )  # fmt: skip
-        self.embedding = _table(vocab, sizes)
-        self.output = self.embedding if sizes.tie != "none" else _table(vocab, sizes)
+        table = partial(
+            build_table, vocab, sizes.model_dim, sizes.cutoffs, scaled=sizes.scale_embeddings, absent=sizes.absent
+        )
+        self.embedding = table()
+        self.output = self.embedding if sizes.tie != "none" else table()
         self.positions = build_positions(sizes.positions, sizes.model_dim, sizes.max_length)
         self.dropout = Dropout(sizes.dropout)
         self.stack = Encoder(make, sizes.layers)
@@ -126,12 +130,3 @@ def _choose(logits: Tensor, temperature: float, top_k: int) -> Tensor:  # (B, V)
         least = logits.topk(top_k, dim=-1).values[:, -1:]
         logits = logits.masked_fill(logits < least, -torch.inf)
     return torch.multinomial((logits / temperature).softmax(dim=-1), 1)[:, 0]
-
-
-def _table(vocab: int, sizes: LanguageModelSettings) -> Embedding | AdaptiveEmbedding:
-    """Builds the embedding table, for input or output: of one width, or narrower from each cut-off on."""
-    if sizes.cutoffs and sizes.absent:
-        raise ShapeError("cutoffs are for a vocabulary that has all special tokens: set absent = 0")
-    if sizes.cutoffs:
-        return AdaptiveEmbedding(vocab, sizes.model_dim, sizes.cutoffs, sizes.scale_embeddings)
-    return Embedding(vocab, sizes.model_dim, sizes.scale_embeddings, absent=sizes.absent)

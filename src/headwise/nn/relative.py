@@ -24,7 +24,7 @@ _DEVIATION = 0.02  # of u and v at first, as in the original code
 
 
 class RelativePositions(nn.Module):
-    """Sinusoids of distances, and the biases u and v. Layers that get the same object share u and v."""
+    """Sinusoids of distances, and the biases u and v, which all layers may share."""
 
     table: Tensor
 
@@ -59,12 +59,13 @@ def _in_halves(length: int, model_dim: int) -> Tensor:
 class RelativeAttention(MultiHeadAttention):
     """Multi-head attention whose scores depend on distances. Each query sees itself and what is before it.
 
-    `past` may be a `SegmentMemory` (training: inputs of earlier segments) or what `new_cache` makes (decoding).
+    `positions` are its own, or given with each call where layers share them. `past` may be a `SegmentMemory` (training:
+    inputs of earlier segments) or what `new_cache` makes (decoding), which looks back `memory` tokens.
     """
 
     def __init__(
-        self, model_dim: int, num_heads: int, dropout: float = 0.0, *, positions: RelativePositions, memory: int = 0,
-        head_dim: int | None = None,
+        self, model_dim: int, num_heads: int, dropout: float = 0.0, *, positions: RelativePositions | None = None,
+        memory: int = 0, head_dim: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(model_dim, num_heads, dropout, bias=False, head_dim=head_dim)
         self.positions, self.memory = positions, memory
@@ -74,28 +75,32 @@ class RelativeAttention(MultiHeadAttention):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None, *,
         bias: Tensor | None = None, causal: bool = False, past: KeyValueCache | None = None,
+        positions: RelativePositions | None = None,
     ) -> Tensor:  # fmt: skip
         """(B, T, D) three times -> (B, T, D). The T queries are the newest of all tokens, `past` included."""
         check_inputs(query, key, value, self.model_dim)
         if not (causal and query is key and key is value):
             raise ShapeError("relative attention is causal self-attention: pass one tensor three times, causal=True")
+        known = self.positions or positions
+        if known is None:
+            raise ShapeError("relative attention needs positions: its own, or positions=… with each call")
         cache = past or NO_CACHE
         (q,) = self.heads(query, 0, 1)
         k, v = self.heads(cache.join(key), 1, 3)
         k, v = cache.append(k, v)  # (B, H, S, K)
-        by_distance = shifted((q + self.positions.position_bias[:, None]) @ self._distance_keys(k.size(2), past).mT)
-        by_distance = by_distance * self.head_dim**-0.5  # (B, H, T, S)
+        distance_keys = self._distance_keys(known, k.size(2), past)
+        by_distance = shifted((q + known.position_bias[:, None]) @ distance_keys.mT) * self.head_dim**-0.5
         return self.attend(
-            q + self.positions.content_bias[:, None], k, v, allowed, causal=True,
+            q + known.content_bias[:, None], k, v, allowed, causal=True,
             bias=by_distance if bias is None else by_distance + bias,
         )  # fmt: skip
 
-    def _distance_keys(self, length: int, past: KeyValueCache | None) -> Tensor:
+    def _distance_keys(self, positions: RelativePositions, length: int, past: KeyValueCache | None) -> Tensor:
         """W_r R for distances length - 1 … 0, (H, length, K). While decoding, they are computed once."""
         kept = past.distance_keys if isinstance(past, _DecodingCache) else None
         if kept is None or kept.size(1) < length:
             longest = length if kept is None else 2 * length
-            projected = self.distance_key(self.positions(longest)).view(longest, self.num_heads, -1)
+            projected = self.distance_key(positions(longest)).view(longest, self.num_heads, -1)
             kept = projected.transpose(0, 1)  # (H, longest, K)
             if isinstance(past, _DecodingCache):
                 past.distance_keys = kept

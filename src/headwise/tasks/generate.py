@@ -28,7 +28,7 @@ from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
 
 if TYPE_CHECKING:
-    from headwise.data.blocks import BlockBatches
+    from headwise.data.cursor import Batches
     from headwise.data.store import Store
     from headwise.decoding.generation import Writing
     from headwise.look.capture import Look
@@ -100,11 +100,13 @@ class Generate(TextTask):
         rank: int = 0,
         world: int = 1,
         shuffle: bool = True,
-    ) -> BlockBatches:
-        from headwise.data.blocks import BlockBatches
+    ) -> Batches:
+        from headwise.data.blocks import BlockBatches, StreamBatches
 
         settings = recipe.training
         width = settings.batch_tokens if max_length is None else min(max_length, settings.batch_tokens)
+        if recipe.model.settings.streams:
+            return StreamBatches(store, settings.batch_tokens, width, rank=rank, world=world)
         seed = settings.seed if shuffle else 0
         return BlockBatches(store, settings.batch_tokens, width, seed, shuffle=shuffle, rank=rank, world=world)
 

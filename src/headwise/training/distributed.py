@@ -17,6 +17,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.rendezvous import rendezvous
 
@@ -81,6 +82,20 @@ class World:
         parts = [torch.empty_like(padded) for _ in counts]
         dist.all_gather(parts, padded)
         return np.concatenate([part[:count].numpy() for part, count in zip(parts, counts, strict=True)])
+
+    def gather_rows(self, rows: Tensor | None) -> Tensor:
+        """Concatenates tensors of all ranks along their first axis; a rank without rows may have None."""
+        if self.size == 1 and rows is not None:
+            return rows
+        axes = self.maximum(0 if rows is None else rows.dim())
+        shape = [self.maximum(0 if rows is None else rows.size(axis)) for axis in range(axes)]
+        padded = torch.zeros(shape)
+        if rows is not None:
+            padded[: len(rows)] = rows.cpu()
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(parts, padded)
+        counts = self.sum([(0 if rows is None else len(rows)) * (rank == self.rank) for rank in range(self.size)])
+        return torch.cat([part[: int(count)] for part, count in zip(parts, counts, strict=True)])
 
     def on_rank_0(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Runs `work` on rank 0 only; the other ranks wait without a limit and get its result, or fail as it did."""

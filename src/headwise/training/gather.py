@@ -1,4 +1,4 @@
-"""Collects the weights, optimizer state and averages of a model as named, full tensors.
+"""Collects the weights, optimizer state and averages of a model, and what it carries, as named, full tensors.
 
 A tensor that is sharded over ranks (FSDP2) is assembled by all of them together; any other is taken as it is.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from headwise.bundle.weights import named_weights, set_weights
 from headwise.models.interface import Network
+from headwise.training.carry import Carry
 from headwise.training.distributed import World
 from headwise.training.ema import MovingAverage
 from headwise.training.optimizers import optimizer_tensors
@@ -99,6 +100,7 @@ class FullModel:
     world: World
     average: MovingAverage | None = None
     replica: Replica | None = None  # on rank 0, if the model is sharded
+    carry: Carry = field(default_factory=Carry)
 
     def gather(self) -> dict[str, Tensor]:
         """Collects everything that a checkpoint keeps."""
@@ -131,10 +133,16 @@ class FullModel:
         return "average" if self.average else "weights"
 
     def _collect(self, order: Order) -> dict[str, Tensor]:
-        if self.replica is not None:  # otherwise rank 0 has all of it
+        carries = self.world.size > 1 and self.model.segment is not None
+        if self.replica is not None or carries:  # otherwise rank 0 has all of it
             self.world.broadcast(order)
         return self._gather_parts(order)
 
     def _gather_parts(self, order: int) -> dict[str, Tensor]:
-        parts = ALL if order == Order.GATHER_ALL else (self._evaluated_part,)
-        return collect(parts, self.model, self.optimizer, self.average, self.world.leads)
+        if order != Order.GATHER_ALL:
+            return collect((self._evaluated_part,), self.model, self.optimizer, self.average, self.world.leads)
+        collected = collect(ALL, self.model, self.optimizer, self.average, self.world.leads)
+        if self.model.segment is not None:
+            carried = self.carry.gathered(self.world)
+            collected |= {f"carry:{name}": tensor for name, tensor in carried.items() if self.world.leads}
+        return collected

@@ -20,6 +20,7 @@ from headwise.config.cores import training_cores
 from headwise.data.batch import Batch
 from headwise.errors import WorkFailed
 from headwise.losses import BatchLoss, Loss, batch_loss
+from headwise.training.carry import Carry
 from headwise.training.device import all_cores
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.resume import loop_state
@@ -192,9 +193,10 @@ class Validate(Hook):
 
     def measure(self, trainer: Trainer) -> Record:
         with torch.no_grad(), trainer.full.evaluated() as model, all_cores(training_cores(trainer.settings.threads)):
-            total, count = 0.0, 0
+            total, count, carry = 0.0, 0, Carry()
             for batch in self.batches():
-                sums = self.loss(model, batch.to(trainer.updater.device), 0.0)
+                sums = self.loss(model, carry.into(batch).to(trainer.updater.device), 0.0)
+                carry.keep([sums.carry])
                 total, count = total + sums.log_loss.item(), count + sums.count
                 if isinstance(self.scorer, BatchScorer):
                     self.scorer.add(batch, sums)

@@ -32,9 +32,9 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.loss = model, loss
 
-    def forward(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         sums = self.loss(self.model, batch, smoothing)
-        return sums.total, sums.log_loss
+        return sums.total, sums.log_loss, sums.carry
 
 
 def replicate(model: Network, loss: Loss) -> nn.Module:
@@ -76,17 +76,19 @@ class RankUpdater(Updater):
     def _backward(self, batch: Batch, step: int) -> Sums:
         if not self._warm:
             self._warm_up(batch.blank())
-        parts = batch.split(self.shares)
+        parts = self.carry.into(batch).split(self.shares)
         tokens, positions, before = self._of_all(batch, len(parts))
-        loss = log_loss = 0.0
+        loss, log_loss, carries = 0.0, 0.0, list[tuple[Tensor, ...]]()
         for number in range(self.shares):
             # A rank with fewer parts must still take part in the collective calls: with a blank batch of weight 0.
             part, weight = (parts[number], self.world.size / tokens) if number < len(parts) else (batch.blank(), 0.0)
             seed = share_seed(self.seed, step, before + number)
             with nullcontext() if number == self.shares - 1 else self._unsynchronised():
-                total, log = self._forward_backward(part, seed, weight)
+                total, log, carry = self._forward_backward(part, seed, weight)
             if weight:
                 loss, log_loss = loss + total, log_loss + log
+                carries.append(carry)
+        self.carry.keep(carries)
         loss, log_loss = self.world.sum([loss, log_loss])
         return Sums(loss, log_loss, tokens, positions)
 
@@ -96,13 +98,13 @@ class RankUpdater(Updater):
         tokens, positions, *counts = map(int, self.world.sum([batch.tokens, batch.positions, *own]))
         return tokens, positions, sum(counts[: self.world.rank])
 
-    def _forward_backward(self, part: Batch, seed: int, weight: float) -> tuple[float, float]:
+    def _forward_backward(self, part: Batch, seed: int, weight: float) -> tuple[float, float, tuple[Tensor, ...]]:
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         with seeded_dropout(seed), self._precision():
-            total, log_loss = self.objective(part.to(self.device), self.smoothing)
+            total, log_loss, carry = self.objective(part.to(self.device), self.smoothing)
         (total * weight).backward()
-        return total.item(), log_loss.item()
+        return total.item(), log_loss.item(), carry
 
     def _warm_up(self, blank: Batch) -> None:
         """Runs a first backward pass that does not count.

@@ -39,6 +39,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
         restore_optimizer(trainer.updater.optimizer, trainer.model, parts.get("optimizer", {}))
         if trainer.full.average is not None:
             trainer.full.average.restore(parts["average"])
+        trainer.full.carry.restore(parts.get("carry", {}), trainer.world, trainer.updater.device)
         trainer.step, trainer.tokens, trainer.seconds = state["step"], state["tokens"], state["seconds"]
         trainer.cursor = Cursor(state["epoch"], state["index"])
         for hook in trainer.hooks:
@@ -49,10 +50,13 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> None:
 
 
 def _parts(checkpoint: Checkpoint, parameters: dict[str, nn.Parameter]) -> dict[str, dict[str, Tensor]]:
-    """Reads weights, optimizer state and averages by name; for a sharded model, this rank's shard of every tensor."""
+    """Reads weights, optimizer state, averages and what is carried by name; of a sharded tensor, this rank's shard."""
     parts: dict[str, dict[str, Tensor]] = {}
     for path, tensor in checkpoint.each_tensor():
         part, _, name = path.partition(":")
+        if part == "carry":
+            parts.setdefault(part, {})[name] = tensor
+            continue
         parameter = parameters[name.rpartition("/")[0] if part == "optimizer" else name]
         parts.setdefault(part, {})[name] = placed(tensor, parameter)
     return parts

@@ -17,6 +17,7 @@ from headwise.data.batch import Batch
 from headwise.losses import Loss, batch_loss
 from headwise.models.interface import Network
 from headwise.nn.kernels.dropout import seeded_dropout
+from headwise.training.carry import Carry
 from headwise.training.device import all_cores, prepare_worker
 from headwise.training.optimizers import set_rate
 
@@ -28,6 +29,7 @@ class _Share:
     loss: float
     log_loss: float
     gradients: Sequence[Tensor | None]
+    carry: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,15 @@ class Updater:
         self.shares, self.workers = accumulate * workers, workers
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
+        self.carry = Carry()
         self.pool = ThreadPoolExecutor(workers, "headwise-worker", prepare_worker) if workers > 1 else None
 
     def __call__(self, batch: Batch, rate: float, step: int = 0) -> Update:
         sums = self._backward(batch, step)
         with all_cores(self.workers) if self.pool else nullcontext():  # the workers are idle by now
             norm, skipped = self._step(math.isfinite(sums.loss), rate)
+        if skipped:  # what it left behind may be NaN or infinite too
+            self.carry.forget()
         tokens = max(sums.tokens, 1)
         lines = self._lines(batch) if skipped else ()
         return Update(
@@ -94,13 +99,16 @@ class Updater:
         )
 
     def _backward(self, batch: Batch, step: int) -> Sums:
+        batch = self.carry.into(batch)
         parts = [batch] if self.shares == 1 else batch.split(self.shares)
         compute = partial(self._share, tokens=batch.tokens)
         seeds = [share_seed(self.seed, step, number) for number in range(len(parts))]
-        loss = log_loss = 0.0
+        loss, log_loss, carries = 0.0, 0.0, list[tuple[Tensor, ...]]()
         for part in (self.pool.map if self.pool else map)(compute, parts, seeds):
             self._add(part.gradients)
             loss, log_loss = loss + part.loss, log_loss + part.log_loss
+            carries.append(part.carry)
+        self.carry.keep(carries)
         return Sums(loss, log_loss, batch.tokens, batch.positions)
 
     def _lines(self, batch: Batch) -> tuple[int, ...]:
@@ -124,7 +132,7 @@ class Updater:
         with seeded_dropout(seed), self._precision():
             sums = self.loss(self.model, part.to(self.device), self.smoothing)
         gradients = torch.autograd.grad(sums.total / tokens, self.parameters, allow_unused=True)
-        return _Share(sums.total.item(), sums.log_loss.item(), gradients)
+        return _Share(sums.total.item(), sums.log_loss.item(), gradients, sums.carry)
 
     def _add(self, gradients: Sequence[Tensor | None]) -> None:
         for parameter, gradient in zip(self.parameters, gradients, strict=True):

@@ -175,7 +175,7 @@ class _Training:
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)
         updater = self._updater()
         average = MovingAverage(self.model, settings.ema) if settings.ema else None
-        full = FullModel(self.model, updater.optimizer, self.world, average, self.replica)
+        full = FullModel(self.model, updater.optimizer, self.world, average, self.replica, updater.carry)
         validate = Validate(self._validation_batches, self._scorer(), settings.best, self.task.loss)
         save = Save(self.directory.checkpoints, self._save_model, self._publish)
         hooks = self._hooks(validate, save, extra)
@@ -237,9 +237,13 @@ class _Training:
 
     # ---- data
 
+    @property
+    def _longest(self) -> int | None:
+        return self.model.segment or self.model.max_length
+
     def _batches(self) -> Batches:
         batches = self.task.batches(
-            self.prepared.training, self.recipe, self.prepared.assets, self.model.max_length,
+            self.prepared.training, self.recipe, self.prepared.assets, self._longest,
             rank=self.world.rank, world=self.world.size,
         )  # fmt: skip
         dropped = getattr(batches, "dropped", 0)
@@ -252,7 +256,7 @@ class _Training:
     def _validation_batches(self) -> Iterator[Batch]:
         store, assets = self.prepared.validation, self.prepared.assets
         assert store is not None
-        held_out = self.task.batches(store, self.recipe, assets, self.model.max_length, shuffle=False)
+        held_out = self.task.batches(store, self.recipe, assets, self._longest, shuffle=False)
         yield from (held_out.make(Cursor(0, index)) for index in range(held_out.count(0)))
 
     # ---- resuming, saving, finishing

@@ -91,13 +91,15 @@ def test_a_validation_loss_that_is_nan_or_infinite_ends_the_run_with_a_remedy() 
 
     import torch
 
+    from headwise.data.batch import Batch
     from headwise.errors import WorkFailed
+    from headwise.losses import BatchLoss
     from headwise.training.hooks import Validate
 
     for value in (float("nan"), float("inf")):
-        sums = SimpleNamespace(log_loss=torch.tensor(value), count=3)
+        sums = BatchLoss(torch.tensor(value), torch.tensor(value), 3)
         hook = Validate(
-            lambda: [SimpleNamespace(to=lambda device: None)],  # type: ignore[list-item, return-value]
+            lambda: [Batch.of((torch.ones(1, 3),), torch.ones(1, 3))],
             lambda: pytest.fail("nothing is decoded"),
             "loss",
             lambda *arguments, found=sums: found,  # type: ignore[misc]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from headwise.config.family import Activation, Family, Fraction, Positive, Settings
-
-
-def _as_tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int) else value
+from headwise.config.family import Activation, Cutoffs, Family, Fraction, Positive, Settings
 
 
 class LanguageModelSettings(Settings):
@@ -30,7 +26,7 @@ class LanguageModelSettings(Settings):
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field("sinusoidal", description="position code")
     max_length: Positive = Field(1024, description="context: tokens that the model sees at once")
     tie: Literal["all", "target", "none"] = Field("all", description="whether the embedding is the output matrix too")
-    cutoffs: Annotated[tuple[Positive, ...], BeforeValidator(_as_tuple)] = Field(
+    cutoffs: Cutoffs = Field(
         (),
         description="ranks from each of which words have a quarter of the width (adaptive input and softmax); for word "
         "vocabularies of tens of thousands",
