@@ -144,3 +144,50 @@ def publish_bert(folder: Path, kind: str = "BertModel", seed: int = 0, **changes
     config = {"tokenizer_class": "PreTrainedTokenizerFast", **{f"{role}_token": name for role, name in roles.items()}}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return model
+
+
+def as_marian_files(hub: Path, folder: Path) -> None:
+    """The same model in Marian's own files: arrays under its names, without the token that the Hub adds."""
+    import json
+    import re
+    import shutil
+
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    folder.mkdir()
+    config, weights = json.loads((hub / "config.json").read_text()), load_file(hub / "model.safetensors")
+    kinds = {"weight": "W", "bias": "b"}
+    arrays = {"Wemb": weights["model.shared.weight"][:-1]}
+    arrays["decoder_ff_logit_out_b"] = weights["final_logits_bias"][:, :-1]
+    for name, value in weights.items():
+        found = re.fullmatch(r"model\.(encoder|decoder)\.layers\.(\d+)\.(\w+)\.?(\w+)?\.(weight|bias)", name)
+        if found is None:
+            continue
+        stack, layer, block, part, kind = found.groups()
+        place = f"{stack}_l{int(layer) + 1}"
+        side = "context" if block.startswith("encoder_attn") else "self"
+        if block.endswith("_layer_norm"):
+            scope = "ffn_ffn" if block == "final_layer_norm" else f"{side}_Wo"
+            arrays[f"{place}_{scope}_ln_{'scale' if kind == 'weight' else 'bias'}"] = value[None]
+        else:
+            ending = block[-1] if block.startswith("fc") else part[0]
+            scope = "ffn" if block.startswith("fc") else side
+            arrays[f"{place}_{scope}_{kinds[kind]}{ending}"] = value.T if kind == "weight" else value[None]
+    settings = {
+        "type": "transformer", "dim-emb": config["d_model"], "enc-depth": config["encoder_layers"],
+        "dec-depth": config["decoder_layers"], "transformer-heads": config["encoder_attention_heads"],
+        "transformer-dim-ffn": config["encoder_ffn_dim"], "transformer-ffn-activation": config["activation_function"],
+        "transformer-preprocess": '""', "transformer-postprocess": "dan", "transformer-postprocess-emb": "d",
+        "tied-embeddings-all": "true", "transformer-decoder-autoreg": "self-attention",
+        "transformer-no-projection": "false", "transformer-guided-alignment-layer": "last",
+    }  # fmt: skip
+    text = "dim-vocabs:\n  - 9\n  - 9\n" + "".join(f"{name}: {value}\n" for name, value in settings.items())
+    arrays["special:model.yml"] = np.frombuffer(text.encode() + b"\0", dtype=np.int8)
+    np.savez(folder / "model.npz", **arrays)
+    tokens = json.loads((hub / "vocab.json").read_text())
+    quoted = (f'"{token}": {number}\n' if '"' not in token else f"{token}: {number}\n" for token, number in
+              tokens.items() if token != "<pad>")  # fmt: skip
+    (folder / "opus.vocab.yml").write_text("".join(quoted), encoding="utf-8")
+    for name in ("source.spm", "target.spm"):
+        shutil.copyfile(hub / name, folder / name)

@@ -18,7 +18,7 @@ def import_(
 ) -> None:
     """Import a published model, to use everything else on it.
 
-    A directory is in the layout of the Hub, of CTranslate2 or of a package of Argos. A pickled file is never opened.
+    A directory is in the layout of the Hub, of CTranslate2, Argos or Marian. A pickled file is never opened.
 
     Examples:
 

@@ -14,7 +14,7 @@ _ARGOS = "model"  # the folder of a package of Argos that is a CTranslate2 direc
 
 
 def read_model(source: Path) -> Imported:
-    """Reads a directory in the layout of the Hub, of CTranslate2 or of a package of Argos."""
+    """Reads a directory in the layout of the Hub, of CTranslate2, of a package of Argos, or of Marian."""
     if source.is_file():
         raise UsageError(_about_file(source))
     if not source.is_dir():
@@ -26,6 +26,10 @@ def read_model(source: Path) -> Imported:
             from headwise.interop.ctranslate2.read import read_model as read_ctranslate2
 
             return read_ctranslate2(folder)
+    if any(source.glob("*.npz")):
+        from headwise.interop.marian.read import read_model as read_marian
+
+        return read_marian(source)
     from headwise.interop.huggingface.read import read_model as read_huggingface
 
     return read_huggingface(source)

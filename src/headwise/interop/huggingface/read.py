@@ -23,10 +23,15 @@ GOLDEN = "headwise_golden"  # in a config.json that Headwise wrote: the model's 
 def read_model(folder: Path) -> Imported:
     """Reads a directory in the Hub's layout."""
     published = open_published(folder)
-    config, layout = published.config, layout_of(published.config)
-    settings = layout.read_config(config)
-    beside = layout.read_beside(folder, config)
-    architecture = {**settings, **layout.sizes(beside)}
+    layout = layout_of(published.config)
+    layout.read_config(published.config)  # what is not supported is said before other files are read
+    return read_published(published, layout, layout.read_beside(folder, published.config))
+
+
+def read_published(published: Published, layout: Layout, beside: Beside) -> Imported:
+    """Reads weights under the names of a layout, wherever they are."""
+    folder, config = published.path, published.config
+    architecture = {**layout.read_config(config), **layout.sizes(beside)}
     _check_layers(published, architecture)
     keys = {key.ours: key for key in layout.keys(architecture)}
     wanted = {name for key in keys.values() for name in key.names}

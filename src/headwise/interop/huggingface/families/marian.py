@@ -6,7 +6,7 @@ own: with the widths of all weights in another order, it computes the same with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, adopt, is_ours, vocabulary
-from headwise.text.sentencepiece_file import read_pieces, unigram_parts
+from headwise.text.sentencepiece_file import Pieces, read_pieces, unigram_parts
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 from headwise.text.tokenizer_file import read_tokenizer
 
@@ -28,6 +28,7 @@ _ACTIVATIONS = {
     "swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu", "gelu_new": "gelu-tanh",
     "gelu_pytorch_tanh": "gelu-tanh",
 }  # fmt: skip
+_PIECES = ("source.spm", "target.spm")
 _SAME = ("vocab_size", "encoder_attention_heads", "encoder_ffn_dim")
 _ALSO = ("decoder_vocab_size", "decoder_attention_heads", "decoder_ffn_dim")
 
@@ -141,15 +142,23 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
 
 def read_beside(folder: Path, config: Config) -> Beside:
     """source.spm and target.spm with the ids of vocab.json; or the files of the tokenizers library that we write."""
-    rows = config.number("vocab_size")
     if (folder / "tokenizer.json").is_file():
         files = [folder / "tokenizer.json", folder / "target.tokenizer.json"]
         sides = [read_tokenizer(file).parts for file in files if file.is_file()]
     else:
-        ids = read_json(folder / "vocab.json")
-        files = [folder / "source.spm", folder / "target.spm"]
-        pieces = [read_pieces(file) for file in files]
-        sides = [unigram_parts(side, ids) for side in (pieces[:1] if pieces[0] == pieces[1] else pieces)]
+        pieces = [read_pieces(folder / name) for name in _PIECES]
+        return beside_of(folder, config, read_json(folder / "vocab.json"), pieces)
+    return _beside(config, sides, files)
+
+
+def beside_of(folder: Path, config: Config, ids: Mapping[str, Any], pieces: list[Pieces]) -> Beside:
+    """The tokenizers of SentencePiece files, with the ids of a vocabulary."""
+    sides = [unigram_parts(side, ids) for side in (pieces[:1] if pieces[0] == pieces[1] else pieces)]
+    return _beside(config, sides, [folder / name for name in _PIECES])
+
+
+def _beside(config: Config, sides: list[dict[str, Any]], files: list[Path]) -> Beside:
+    rows = config.number("vocab_size")
     named = vocabulary(sides[0], files[0])
     numbering = Numbering.of(rows, _special(config, named, rows))
     adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]

@@ -1,0 +1,1 @@
+"""Models in Marian's own files, as OPUS-MT publishes them."""
