@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from command import Command
 from small_tables import WORDS, labelled_texts, write_table, write_table_recipe
-from verbs import run
+from verbs import run, start
 
 
 def test_texts_get_labels_in_their_order(classifier_model: Path) -> None:
@@ -124,3 +125,13 @@ def test_pairs_of_texts_are_read_from_two_columns(headwise: Command, tmp_path: P
     assert (code, "pairs of texts with a tab" in err) == (2, True)
     code, out, _ = headwise("evaluate", "--model", model, "--table", tmp_path / "val.csv", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 40)
+
+
+def test_classifying_and_embedding_from_cold_do_not_import_torch(classifier_model: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(classifier_model, model)
+    assert run("classify", "--model", model, "dog").code == 0  # makes the export
+    for verb in ("classify", "embed"):
+        out, err = start(verb, "--model", model, "dog cat").communicate()
+        assert out, err.decode()
+        assert err.decode().splitlines()[-1] == "torch imported: False"

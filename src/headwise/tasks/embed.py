@@ -174,7 +174,7 @@ class Embed(Task):
             try:
                 if not importlib.util.find_spec("ctranslate2"):
                     raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2")
-                return Embedder(bundle, assets, INPUTS.fast_engine(bundle, assets, precision))
+                return Embedder(bundle, assets, INPUTS.fast_engine(bundle, assets, precision, vectors=True))
             except (WorkFailed, UsageError):
                 if engine == "ctranslate2":
                     raise

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.bundle.assets import Assets
+from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.data.joined_texts import encoded
 from headwise.data.rows import LABEL, LabelCodes, Table, TableRows, ordered
@@ -173,6 +174,15 @@ class TextInputs(Inputs):
         from headwise.data.batch import pad
 
         return pad(Ragged.of(several)), torch.tensor([len(ids) for ids in several])
+
+    def fast_engine(self, bundle: Bundle, assets: Assets, precision: str, *, vectors: bool = False) -> Any:
+        """CTranslate2's encoder; for labels, or for `vectors`."""
+        from headwise.interop.ctranslate2.kept import kept_export
+
+        directory = kept_export(bundle, assets.tokenizers, precision)
+        from headwise.decoding.ctranslate2_encoder import CTranslate2Encoder
+
+        return CTranslate2Encoder(directory, bundle, vectors=vectors)
 
 
 INPUTS = TextInputs()
