@@ -45,6 +45,14 @@ def _language(code: str) -> str:
 
 
 Language = Annotated[str, AfterValidator(_language)]
+
+
+def _warmup(value: float) -> float:
+    if value >= 1 and value != int(value):
+        raise ValueError("a whole number of updates, or a share below 1")
+    return int(value) if value == int(value) else value
+
+
 # Numbers that a machine cannot mean: beyond these a library aborts instead of saying what is wrong.
 MOST_TOKENS, MOST_THREADS, LARGEST_SEED, WIDEST_BEAM = 1_000_000, 1024, 2**63 - 1, 500
 
@@ -205,11 +213,14 @@ class Training(Section):
     )
     learning_rate: Annotated[float, Field(gt=0)] = Field(1.0, description="noam's factor; the peak of the others")
     minimum_rate: Annotated[float, Field(ge=0)] = Field(0.0, description="where cosine and linear end")
-    warmup: Annotated[int, Field(ge=0)] = Field(4000, description="updates of warm-up")
+    warmup: Annotated[float, Field(ge=0), AfterValidator(_warmup)] = Field(
+        4000, description="updates of warm-up; below 1: the share of all updates"
+    )
     label_smoothing: Fraction = Field(0.1, description="mass spread over all classes")
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: a row of a rare label counts more, so that all labels count alike"
     )
+    freeze: Names = Field((), description="names of weights that stay as they are: 'encoder.*', 'source_embedding.*'")
     clip_norm: Annotated[float, Field(ge=0)] = Field(0.0, description="bound on the gradient's norm; 0 is none")
     ema: Fraction = Field(0.0, description="decay of the moving average of weights that is validated; 0 is none")
     average: Annotated[int, Field(ge=0)] = Field(0, description="average the last N checkpoints at the end; 0 is none")

@@ -18,6 +18,7 @@ HELD_OUT_LINES, HELD_OUT_SHARE = 1000, 0.1  # split off for validation: at most 
 WARMUP_SHARE, LONGEST_WARMUP = 10, 1000
 VALIDATIONS = 12  # during a run
 FEWEST_TO_SPLIT = 200  # lines
+FINE_TUNING_SHARE = 0.2  # of the rate that a model of that width is trained with from scratch
 OPTIMISATION = ("optimizer", "schedule", "learning_rate", "warmup", "batch_tokens")
 
 
@@ -101,13 +102,39 @@ def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> li
     """A schedule that works for short and long runs alike, for a model of this width."""
     if optimises_itself(recipe):
         return []
+    if recipe.model.from_ is not None:
+        return fine_tuning(start_width(recipe.model.from_) or width, batch_tokens, size)
     return [
         Choice("training.batch_tokens", batch_tokens, size),
         Choice("training.schedule", "cosine", "decays to 0 at the end, whatever the length of the run"),
-        Choice("training.learning_rate", round(2.5e-3 * (128 / width) ** 0.5, 5), f"width {width}"),
+        Choice("training.learning_rate", round(peak_rate(width), 5), f"width {width}"),
         Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
         Choice("training.ema", 0.999, "averaged weights score better"),
     ]
+
+
+def fine_tuning(width: int, batch_tokens: int, size: str) -> list[Choice]:
+    """A model that has learned already: a low rate that only falls, and hardly any warm-up."""
+    return [
+        Choice("training.batch_tokens", batch_tokens, size),
+        Choice("training.schedule", "linear", "fine-tuning: the rate falls from the start"),
+        Choice("training.learning_rate", round(FINE_TUNING_SHARE * peak_rate(width), 6), f"fine-tuning, width {width}"),
+        Choice("training.warmup", 0.03, "fine-tuning: the share of updates until the optimizer has seen enough"),
+        Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
+    ]
+
+
+def peak_rate(width: int) -> float:
+    """The learning rate of a model from scratch: the wider, the lower."""
+    return float(2.5e-3 * (128 / width) ** 0.5)
+
+
+def start_width(model: str) -> int | None:
+    """The width of a model that is fine-tuned."""
+    from headwise.bundle.directory import open_bundle
+
+    width = open_bundle(model, verify=False).architecture.get("model_dim")
+    return width if isinstance(width, int) else None
 
 
 def after_timing(recipe: Recipe, steps: int, seconds: float) -> list[Choice]:

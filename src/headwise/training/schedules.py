@@ -46,9 +46,18 @@ def _decayed(step: int, warmup: int, total: int) -> float:
     return min(1.0, (step - warmup) / max(1, total - warmup))
 
 
+def warmup_updates(settings: Training, total: int | None) -> int:
+    """Returns the length of the warm-up in updates; a share is one of all updates."""
+    if settings.warmup == int(settings.warmup):
+        return int(settings.warmup)
+    if total is None:
+        raise RecipeError("training.warmup is a share of all updates: set training.steps or training.epochs")
+    return max(1, round(settings.warmup * total))
+
+
 def build_schedule(settings: Training, model_dim: int, total: int | None) -> Schedule:
     """Builds the schedule of a recipe; `total` is the number of updates if it is known in advance."""
-    rate, warmup, minimum = settings.learning_rate, settings.warmup, settings.minimum_rate
+    rate, warmup, minimum = settings.learning_rate, warmup_updates(settings, total), settings.minimum_rate
     match settings.schedule:
         case "noam":
             return lambda step: noam(step, model_dim, warmup, rate)

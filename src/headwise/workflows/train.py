@@ -44,13 +44,14 @@ from headwise.training.device import choose_device, choose_precision, one_core_e
 from headwise.training.diagnostics import Diagnostics
 from headwise.training.distributed import World, joined
 from headwise.training.ema import MovingAverage
+from headwise.training.freezing import freeze
 from headwise.training.gather import FullModel, Replica
 from headwise.training.hooks import Log, Save, Scorer, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
 from headwise.training.optimizers import build_optimizer
 from headwise.training.parallel import RankUpdater, replicate, shard
 from headwise.training.resume import restore
-from headwise.training.schedules import build_schedule
+from headwise.training.schedules import build_schedule, warmup_updates
 from headwise.training.signals import stop_on_signal
 from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
@@ -162,6 +163,8 @@ class _Training:
             if fresh and world.leads:
                 tell(f"new weights, which {start.path} does not have for this task: {', '.join(fresh)}")
             _set_dropout(self.model, recipe)
+        if recipe.training.freeze and (frozen := freeze(self.model, recipe.training.freeze)) and world.leads:
+            tell(f"{frozen:,} of {sum(p.numel() for p in self.model.parameters()):,} weights are frozen")
         self.replica = Replica(copy.deepcopy(self.model), device) if self.sharded and world.leads else None
 
     def run(self, extra: Sequence[Hook]) -> Finished:
@@ -169,7 +172,8 @@ class _Training:
         self._plan(batches)
         recipe, settings = self.recipe, self.recipe.training
         total = _total_steps(recipe, batches)
-        warning = forecast(total, settings.warmup if settings.schedule != "constant" else 0, recipe.model.from_ is None)
+        warmup = warmup_updates(settings, total) if settings.schedule != "constant" else 0
+        warning = forecast(total, warmup, recipe.model.from_ is None)
         if warning and self.world.leads and not self.directory.begun:
             self.tell(f"warning: {warning}")
         schedule = build_schedule(settings, self.model.architecture["model_dim"], total)

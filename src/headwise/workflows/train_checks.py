@@ -23,6 +23,12 @@ def check_settings(recipe: Recipe) -> None:
     smoothed = settings.label_smoothing and not left_out(recipe, "training.label_smoothing")
     if smoothed and (name := recipe.model.settings.no_label_smoothing):
         raise RecipeError(f"model.{name} has no label smoothing: set training.label_smoothing = 0")
+    decays = settings.schedule in ("cosine", "linear")
+    if decays and not left_out(recipe, "training.learning_rate") and settings.minimum_rate >= settings.learning_rate:
+        raise RecipeError(
+            f"schedule '{settings.schedule}' falls to training.minimum_rate = {settings.minimum_rate:g}, which must be "
+            f"below training.learning_rate = {settings.learning_rate:g}"
+        )
     task.check(recipe)
     validated = recipe.data.validation.given or recipe.data.split or left_out(recipe, "data.split")
     if not validated and (settings.best != "loss" or settings.patience):

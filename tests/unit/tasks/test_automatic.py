@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,12 @@ def test_warm_up_and_validations_follow_from_the_number_of_updates() -> None:
 
 def test_vocabularies_are_round_and_bounded() -> None:
     assert [vocabulary_size(count) for count in (10, 400_000, 1_772_238, 10**9)] == [500, 500, 3500, 8000]
+
+
+def test_a_model_that_is_fine_tuned_gets_a_low_falling_rate_by_its_own_width(word_model: Path) -> None:
+    recipe = build_recipe({"model": {"from": str(word_model)}})
+    chosen, _ = choose(recipe, find_task("translate").automatic(recipe, DataFacts(5000, 200_000, "pairs")))
+    assert chosen.training.schedule == "linear"
+    assert chosen.training.learning_rate == pytest.approx(0.2 * 2.5e-3 * (128 / 64) ** 0.5, rel=1e-3)
+    assert chosen.training.warmup == 0.03
+    assert chosen.model.preset is None

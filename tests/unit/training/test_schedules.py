@@ -27,6 +27,19 @@ def test_every_schedule_warms_up_linearly_to_its_peak() -> None:
         assert [schedule(step) for step in (1, 5, 10)] == pytest.approx([0.05, 0.25, 0.5])
 
 
+def test_warm_up_may_be_a_share_of_all_updates() -> None:
+    share = Training.model_validate({"schedule": "cosine", "learning_rate": 0.5, "warmup": 0.1})
+    number = Training.model_validate({"schedule": "cosine", "learning_rate": 0.5, "warmup": 30})
+    assert [build_schedule(share, 8, 300)(n) for n in range(1, 301)] == [
+        build_schedule(number, 8, 300)(n) for n in range(1, 301)
+    ]
+    assert number.warmup == 30
+    with pytest.raises(RecipeError, match="a share of all updates"):
+        build_schedule(Training.model_validate({"warmup": 0.1}), 8, None)
+    with pytest.raises(ValueError, match="a whole number of updates, or a share below 1"):
+        Training.model_validate({"warmup": 1.5})
+
+
 def test_schedules_end_where_they_should() -> None:
     assert cosine(55, 1.0, 10, 100) == pytest.approx(0.5)
     assert cosine(100, 1.0, 10, 100, 0.1) == pytest.approx(0.1)

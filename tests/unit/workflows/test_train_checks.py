@@ -23,6 +23,10 @@ from headwise.workflows.train_checks import check_data, check_settings
             r"model\.cutoffs has no label smoothing",
         ),
         ({"model": {"family": "lm"}, "tokenizer": {"dropout": 0.1}}, "is for translation"),
+        (
+            {"training": {"schedule": "cosine", "learning_rate": 1e-4, "minimum_rate": 1e-3}},
+            r"schedule 'cosine' falls to training\.minimum_rate = 0\.001, which must be below",
+        ),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused_before_any_work(values: dict[str, Any], message: str) -> None:
