@@ -191,3 +191,29 @@ def as_marian_files(hub: Path, folder: Path) -> None:
     (folder / "opus.vocab.yml").write_text("".join(quoted), encoding="utf-8")
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(hub / name, folder / name)
+
+
+def publish_t5(folder: Path, seed: int = 0, **changes: Any) -> Any:
+    """A random T5 with its SentencePiece file; returns the model of `transformers`."""
+    import io
+
+    import sentencepiece
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(seed)
+    folder.mkdir(exist_ok=True)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT.split("\n")), model_writer=model, vocab_size=60, hard_vocab_limit=False,
+        minloglevel=9, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+    )  # fmt: skip
+    (folder / "spiece.model").write_bytes(model.getvalue())
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).get_piece_size()
+    rows = pieces + 100 + 8  # sentinels, and rows that no token has
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, **changes}
+    published: Any = T5ForConditionalGeneration(T5Config(vocab_size=rows, decoder_start_token_id=0, **sizes))
+    if not published.config.scale_decoder_outputs:  # the library ties what is published untied
+        published.lm_head.weight = nn.Parameter(torch.randn(rows, 32) * 32**-0.5)
+    randomised(published)
+    published.save_pretrained(folder)
+    return published

@@ -92,6 +92,10 @@ class T5(TextToText):
     def entrance(self) -> nn.Module:
         return self.positions
 
+    def probe(self) -> tuple[Tensor, ...]:
+        """The same tokens as source and as target."""
+        return super().probe() * 2
+
 
 def _makers(sizes: T5Settings) -> LayerMakers:
     weights_dropout = sizes.dropout if sizes.attention_dropout is None else sizes.attention_dropout

@@ -8,6 +8,7 @@ matter here: 1, a piece (1 text, 2 score, 3 type); 2, how it was trained (3 the 
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ LARGEST_FILE = 64 << 20  # bytes
 _NORMAL, _UNIGRAM = 1, 1  # the type of a piece, the kind of a model
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's: an unknown character is so much less likely than the rarest piece
 SPACE = "▁"
+_MARKS = re.compile(r">>.*<<|<extra_id_\d+>")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Pieces:
 
     scores: dict[str, float]  # of the pieces that text can be made of
     characters: bytes  # the compiled table of its normalisation; empty: none
+    names: tuple[str, ...] = ()  # all pieces by their number, control and unknown ones too
 
 
 def read_pieces(file: Path) -> Pieces:
@@ -40,10 +43,13 @@ def read_pieces(file: Path) -> Pieces:
     except OSError as error:
         raise ModelError(f"{file} cannot be read: {error.strerror or error}") from None
     scores: dict[str, float] = {}
+    names: list[str] = []
     characters = b""
     try:
         for field, value in _fields(content):
             inner = dict(_fields(value)) if field in (1, 2, 3) else {}
+            if field == 1:
+                names.append(inner[1].decode("utf-8"))
             if field == 1 and inner.get(3, _NORMAL) == _NORMAL:
                 scores[inner[1].decode("utf-8")] = struct.unpack("<f", inner[2])[0]
             elif field == 2 and inner.get(3, _UNIGRAM) != _UNIGRAM:
@@ -54,18 +60,18 @@ def read_pieces(file: Path) -> Pieces:
         raise ModelError(f"{file} is cut off or not a file of SentencePiece ({error}); take another copy") from None
     if not scores:
         raise ModelError(f"{file} has no pieces; take another copy")
-    return Pieces(scores, characters)
+    return Pieces(scores, characters, tuple(names))
 
 
 def unigram_parts(pieces: Pieces, ids: Mapping[str, Any]) -> dict[str, Any]:
-    """A file of the tokenizers library that splits text into these pieces and has the ids of a vocab.json.
+    """A file of the tokenizers library that splits text into these pieces and has the ids of a vocabulary.
 
     Tokens of the vocabulary that are not pieces of this side never match, but for single characters: of those
     SentencePiece makes an unknown piece, whose text is looked up in the vocabulary all the same.
     """
     ordered = sorted(ids, key=lambda name: int(ids[name]))
     if [ids[name] for name in ordered] != list(range(len(ordered))) or "<unk>" not in ids or "</s>" not in ids:
-        raise ModelError("vocab.json does not number its tokens 0, 1, 2, …, or lacks <unk> or </s>")
+        raise ModelError("the vocabulary does not number its tokens 0, 1, 2, …, or lacks <unk> or </s>")
     lowest = min(pieces.scores.values())
     vocabulary = [[name, _score(name, pieces, lowest)] for name in ordered]
     space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": True}
@@ -81,7 +87,7 @@ def unigram_parts(pieces: Pieces, ids: Mapping[str, Any]) -> dict[str, Any]:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_tag(name, ids[name]) for name in ordered if name.startswith(">>") and name.endswith("<<")],
+        "added_tokens": [_tag(name, ids[name]) for name in ordered if _MARKS.fullmatch(name)],
         "normalizer": {"type": "Sequence", "normalizers": tidy},
         "pre_tokenizer": space,
         "post_processor": {
@@ -102,7 +108,7 @@ def _score(name: str, pieces: Pieces, lowest: float) -> float:
 
 
 def _tag(name: str, number: int) -> dict[str, Any]:
-    """A language tag, such as >>fra<<, is one token wherever it stands."""
+    """A language tag, such as >>fra<<, or a sentinel of T5, such as <extra_id_0>: one token wherever it stands."""
     return {
         "id": number, "content": name, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
         "special": False,

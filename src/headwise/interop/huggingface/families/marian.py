@@ -160,13 +160,13 @@ def beside_of(folder: Path, config: Config, ids: Mapping[str, Any], pieces: list
 def _beside(config: Config, sides: list[dict[str, Any]], files: list[Path]) -> Beside:
     rows = config.number("vocab_size")
     named = vocabulary(sides[0], files[0])
-    numbering = Numbering.of(rows, _special(config, named, rows))
+    numbering = Numbering.of(rows, special_ids(config, named, rows))
     adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]
     pair = TokenizerPair(adopted[0][0], adopted[-1][0])
     return Beside(Assets(pair), (numbering,), tuple(origin for _, origin in adopted))
 
 
-def _special(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
+def special_ids(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
     """The decoder starts with padding there, which is our begin of sentence; our padding has no vector then."""
     if is_ours(named):
         return {number: number for number in range(EOS + 1)}
