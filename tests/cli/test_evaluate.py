@@ -152,3 +152,12 @@ def test_wrong_calls_are_one_line_and_exit_2(files: Path, language_model: Path, 
         assert (done.code, done.out) == (2, ""), expected
         assert expected in done.err
         assert done.err.count("\n") == 1
+
+
+def test_two_language_models_are_compared_by_a_paired_test_over_lines(language_model: Path, tmp_path: Path) -> None:
+    text = write(tmp_path / "a.txt", ["the dog", "a cat", "", "the quick fox"])
+    done = run("evaluate", "--model", language_model, "--text", text, "--against-model", language_model, "--json")
+    comparison = json.loads(done.out)["comparison"]
+    assert (comparison["difference"], comparison["p_value"], comparison["lines"]) == (0.0, 1.0, 3)
+    shown = run("evaluate", "--model", language_model, "--text", text, "--against-model", language_model)
+    assert "p = 1.0000, not significant at 5 %  lines:3|test:bootstrap" in shown.lines[-1]

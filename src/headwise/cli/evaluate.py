@@ -76,12 +76,14 @@ def evaluate(
     - `headwise evaluate --model lm/model --text test.txt`
     - `headwise evaluate --model reviews/model --table test.csv`
     """
-    if text and (not model or source or reference or hypothesis or against or against_model):
-        raise UsageError("--text cannot be combined with other files: give it with --model DIR only")
+    if text and (not model or source or reference or hypothesis or against):
+        raise UsageError("--text cannot be combined with other files: give it with --model and --against-model only")
     from headwise.workflows.evaluate import evaluate as run
 
     names = [name.strip() for name in fields.split(",") if name.strip()]
-    asked: dict[str, Any] = {"text": text, "stride": stride, "fields": names} if text else {
+    asked: dict[str, Any] = {
+        "text": text, "stride": stride, "fields": names, "against_model": against_model, "test": test,
+    } if text else {
         "source": source, "reference": reference, "hypothesis": hypothesis, "against": against,
         "against_model": against_model, "test": test, "language": language, "beam": beam, "engine": engine,
         "fields": names, "precision": precision, "split_sentences": not whole_lines,

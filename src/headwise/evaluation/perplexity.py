@@ -22,6 +22,7 @@ class Perplexity:
     words: int
     characters: int
     signature: str
+    unknown: int = 0  # tokens that stand for text which the vocabulary does not have
 
     @property
     def value(self) -> float:
@@ -30,12 +31,15 @@ class Perplexity:
 
     @property
     def per_word(self) -> float:
-        """The same per word between spaces, each line end counted as a word: comparable between vocabularies."""
+        """The same per word between spaces, each line end counted as a word.
+
+        Comparable between vocabularies if no token is unknown: an unknown token is predicted without being spelled.
+        """
         return _exponential(self.nats / self.words)
 
     @property
     def bits_per_character(self) -> float:
-        """The mean of -log2 p per character, each line end counted: comparable between vocabularies."""
+        """The mean of -log2 p per character, each line end counted; comparable like `per_word`."""
         return self.nats / math.log(2) / self.characters
 
 
@@ -74,7 +78,7 @@ def from_sums(
         f"tok:{tokenizer}|tokens:{tokens}|unk:{unknown}|words:{words}|chars:{characters}|eol:counted|"
         f"context:{context}|stride:{stride}|log:e"
     )
-    return Perplexity(nats, tokens, words, characters, signature)
+    return Perplexity(nats, tokens, words, characters, signature, unknown)
 
 
 def _exponential(mean: float) -> float:

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwise.bundle.assets import Assets
-from headwise.bundle.directory import Bundle
+from headwise.bundle.directory import Bundle, open_bundle
 from headwise.config.schema import Recipe
 from headwise.decoding.generation import Writer
 from headwise.errors import RecipeError, UsageError
 from headwise.evaluation.contamination import Overlap, seen_in_training
+from headwise.evaluation.paired_lines import LineComparison
 from headwise.evaluation.perplexity import Perplexity
 from headwise.tasks.automatic import (
     Choice,
@@ -43,21 +44,39 @@ class TextScores:
 
     perplexity: Perplexity
     overlap: Overlap | None = None
+    comparison: LineComparison | None = None
 
     def lines(self) -> list[str]:
         found = self.perplexity
-        return [
+        rows = [
             f"perplexity          {found.value:10.4f}  {found.signature}",
             f"per word            {found.per_word:10.4f}",
             f"bits per character  {found.bits_per_character:10.4f}",
         ]
+        if found.unknown:
+            rows.append(
+                f"{found.unknown:,} of {found.tokens:,} tokens are unknown to the model, which is easier than to spell "
+                "them: not comparable with a model that knows them"
+            )
+        if (one := self.comparison) is not None:
+            verdict = "significant" if one.significant else "not significant"
+            rows.append(
+                f"bits per character  {one.baseline:.4f} → {one.system:.4f} ({one.difference:+.4f})  "
+                f"p = {one.p_value:.4f}, {verdict} at 5 %  {one.signature}"
+            )
+        return rows
 
     def as_dict(self) -> dict[str, Any]:
         found = self.perplexity
         figures = {
             "perplexity": found.value, "per_word": found.per_word, "bits_per_character": found.bits_per_character
         }  # fmt: skip
-        return {**figures, **asdict(found), "overlap": None if self.overlap is None else self.overlap.as_dict()}
+        one = self.comparison
+        compared = (
+            None if one is None else {**asdict(one), "difference": one.difference, "significant": one.significant}
+        )
+        overlap = None if self.overlap is None else self.overlap.as_dict()
+        return {**figures, **asdict(found), "overlap": overlap, "comparison": compared}
 
 
 class Generate(TextTask):
@@ -145,12 +164,30 @@ class Generate(TextTask):
 
         file, stride = asked.pop("text", ""), int(asked.pop("stride", 0) or 0)
         field = next(iter(asked.pop("fields", ())), None)
+        against, test = asked.pop("against_model", ""), asked.pop("test", "bootstrap")
         if not file or asked:
             raise UsageError(f"{bundle.path} is a language model: evaluate it with --text FILE only")
         lines = [line.text for line in read_lines(file, field=field)]
         tokenizer = TokenizerPair.load(bundle.path).target
         perplexity = text_perplexity(load_model(bundle), tokenizer, lines, stride=stride, on_progress=on_progress)
-        return TextScores(perplexity, seen_in_training(bundle.card, "text", lines))
+        comparison = self._compare(bundle, open_bundle(against), lines, test) if against else None
+        return TextScores(perplexity, seen_in_training(bundle.card, "text", lines), comparison)
+
+    def _compare(self, bundle: Bundle, other: Bundle, lines: list[str], test: str) -> LineComparison:
+        """Lets two models score each line by itself, so that they can be compared line by line."""
+        from headwise.bundle.weights import load_model
+        from headwise.evaluation.language_model import score_lines
+        from headwise.evaluation.paired_lines import compare_lines
+
+        if other.task_name != self.name:
+            raise UsageError(f"{other.path} is a model of the task '{other.task_name}', not a language model")
+        kept = [line for line in lines if line.strip()]
+        sides = []
+        for each in (other, bundle):
+            tokenizer, network = TokenizerPair.load(each.path).target, load_model(each)
+            sides.append(score_lines(network, tokenizer.encode_batch(kept)))
+        baseline, system = sides
+        return compare_lines(baseline, system, [len(line) + 1 for line in kept], test)
 
     def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
         """Scores each line by itself."""
