@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from headwise.data.sequences import LabelledBatches
+    from headwise.look.capture import Look
+    from headwise.models.interface import Network
 
 COLUMNS = ("text", LABEL)
 # A model that reads pairs says so in preprocessing.json.
@@ -174,6 +176,13 @@ class TextInputs(Inputs):
         from headwise.data.batch import pad
 
         return pad(Ragged.of(several)), torch.tensor([len(ids) for ids in several])
+
+    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Look:
+        from headwise.look.encoder import look_at_label
+
+        (given,) = self.items([item], assets) if isinstance(item, str) else [item]
+        (ids,) = self.encode([given], assets, longest)
+        return look_at_label(network, assets.tokenizers.source, ids, assets.labels[answer], answer)
 
     def fast_engine(self, bundle: Bundle, assets: Assets, precision: str, *, vectors: bool = False) -> Any:
         """CTranslate2's encoder; for labels, or for `vectors`."""
