@@ -10,7 +10,10 @@ import pytest
 PAGE = resources.files("headwise.serving").joinpath("page")
 STRING = re.compile(r'^  "([a-z_.]+)": "((?:[^"\\]|\\.)*)",$')
 # Keys that are put together from a part of a name.
-MADE = {"legend": ("sure", "fair", "unsure", "doubtful"), "training.state": ("running", "finished", "stopped")}
+MADE = {
+    "legend": ("sure", "fair", "unsure", "doubtful"),
+    "training.state": ("running", "finished", "failed", "stopped"),
+}
 
 
 def languages() -> dict[str, dict[str, str]]:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwise.bundle.run_files import FINISHED, LOCK, LOG, RECIPE, TIMES
+from headwise.training.verdict import DID_NOT_LEARN
 
-RunState = Literal["running", "finished", "stopped"]
+RunState = Literal["running", "finished", "failed", "stopped"]
+MAX_VERDICT = 64 * 1024  # bytes of the file that says how a run ended
 MAX_RECORDS = 5_000  # per answer; the client asks again for the rest
 MAX_RUNS = 200
 TAIL = 64 * 1024  # bytes at the end of a log that are read to find its last step
@@ -28,8 +30,19 @@ class Run:
     @property
     def state(self) -> RunState:
         if (self.path / FINISHED).is_file():
-            return "finished"
+            return "failed" if self.verdict.startswith(DID_NOT_LEARN) else "finished"
         return "running" if _is_locked(self.path / LOCK) else "stopped"
+
+    @property
+    def verdict(self) -> str:
+        """What the run said of itself when it ended: whether it learned, and what to change; empty until then."""
+        try:
+            with (self.path / FINISHED).open("rb") as stream:
+                ended = _record(stream.read(MAX_VERDICT))
+        except OSError:
+            return ""
+        said = (ended or {}).get("verdict")
+        return said if isinstance(said, str) else ""
 
     def summary(self) -> dict[str, Any]:
         log = self.path / LOG

@@ -60,7 +60,7 @@ class HealthAnswer(BaseModel):
 
 class RunFacts(BaseModel):
     name: str
-    state: Literal["running", "finished", "stopped"]
+    state: Literal["running", "finished", "failed", "stopped"]
     step: int
     steps: int | None
     updated: float
@@ -72,7 +72,8 @@ class RunsAnswer(BaseModel):
 
 class RunAnswer(BaseModel):
     name: str
-    state: Literal["running", "finished", "stopped"]
+    state: Literal["running", "finished", "failed", "stopped"]
+    verdict: str = Field(description="How a finished run went, and what to change.")
     recipe: str
     records: list[dict[str, Any]]
     next: int

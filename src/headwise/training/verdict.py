@@ -10,6 +10,9 @@ FEWEST_UPDATES = 300  # below which a model from scratch has learned next to not
 LEARNED = 0.25  # nats per token by which a model must beat where it began
 
 
+DID_NOT_LEARN = ("nothing was learned", "it did not learn")  # how the verdict of a failed run begins
+
+
 def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str | None:
     """Why a run of so many updates will not learn, and what to do; None: nothing speaks against it."""
     if steps is None or not from_scratch:
@@ -32,10 +35,10 @@ def verdict(records: Sequence[Mapping[str, Any]]) -> str:
     training = [record["log_loss"] for record in records if record["event"] == "train" and _finite(record)]
     checked = [record for record in records if record["event"] == "validation" and _finite(record)]
     if not training:
-        return "nothing was learned: no update had a finite loss; lower training.learning_rate"
+        return f"{DID_NOT_LEARN[0]}: no update had a finite loss; lower training.learning_rate"
     if training[0] - training[-1] < LEARNED and (not checked or checked[-1]["log_loss"] > training[0] - LEARNED):
         return (
-            f"it did not learn: the loss went from {training[0]:.2f} to {training[-1]:.2f}; train longer, or try "
+            f"{DID_NOT_LEARN[1]}: the loss went from {training[0]:.2f} to {training[-1]:.2f}; train longer, or try "
             "another training.learning_rate"
         )
     if len(checked) < 3:

@@ -120,7 +120,20 @@ def test_paths_of_set_are_relative_to_the_current_folder(tmp_path: Path, monkeyp
     assert named.model.from_ == "multi30k-en-de"
 
 
-@pytest.mark.parametrize("name", shipped_recipes())
+def test_the_papers_own_settings_are_one_word_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADWISE_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    recipe, base = load_recipe("paper-base", ["data.source=a.en", "data.target=a.de"])
+    assert (base, recipe.data.source) == (Path(), (str(tmp_path / "a.en"),))
+    training, sizes = recipe.training, recipe.model.settings.model_dump()
+    assert [sizes[name] for name in ("model_dim", "num_heads", "encoder_layers", "ff_dim", "dropout", "norm")] == [
+        512, 8, 6, 2048, 0.1, "post",
+    ]  # fmt: skip
+    assert (training.schedule, training.warmup, training.steps, training.betas) == ("noam", 4000, 100_000, (0.9, 0.98))
+    assert (training.label_smoothing, recipe.decoding.beam, recipe.decoding.length_penalty) == (0.1, 4, 0.6)
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_recipes() if name != "paper-base"])
 def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

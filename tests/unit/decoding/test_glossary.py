@@ -79,3 +79,9 @@ def test_a_term_that_the_vocabulary_cannot_write_is_one_clear_line() -> None:
     assert PhraseMaker(tokenizer).phrase(Term("Katze sieht")).spellings == (tuple(tokenizer.encode("Katze sieht")),)
     with pytest.raises(UsageError, match="'Elefant'"):
         PhraseMaker(tokenizer).phrase(Term("Elefant"))
+
+
+def test_a_hyphen_ends_a_word_and_an_inflected_form_is_another_word() -> None:
+    glossary = {"dog": "Hund", "well-known": "bekannt"}
+    assert [term.text for term in glossary_terms("a dog-friendly, well-known inn", glossary)] == ["bekannt", "Hund"]
+    assert glossary_terms("dogs and doghouses", glossary) == []

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from headwise.serving.runs import list_runs
+from headwise.training.verdict import verdict
 
 
 def a_run(folder: Path, name: str, lines: str) -> Path:
@@ -50,6 +51,17 @@ def test_the_state_of_a_run(tmp_path: Path) -> None:
         assert (summary["state"], summary["step"], summary["steps"]) == ("running", 3, 10)
     (path / "finished.json").write_text("{}")
     assert list_runs(tmp_path)["one"].summary()["state"] == "finished"
+
+
+def test_a_run_that_did_not_learn_is_not_called_finished(tmp_path: Path) -> None:
+    path = a_run(tmp_path, "one", records(range(4)))
+    figures = [{"event": "train", "step": step, "log_loss": loss} for step, loss in ((10, 8.0), (20, 7.95))]
+    for said, state in ((verdict(figures), "failed"), (verdict([]), "failed"), ("it learned", "finished")):
+        (path / "finished.json").write_text(json.dumps({"verdict": said}))
+        run = list_runs(tmp_path)["one"]
+        assert (run.state, run.verdict) == (state, said)
+    (path / "finished.json").write_text("[damaged")
+    assert (list_runs(tmp_path)["one"].state, list_runs(tmp_path)["one"].verdict) == ("finished", "")
 
 
 def test_a_folder_of_runs_a_run_itself_or_none(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ export class Course {
     this.next = 0;
     this.state = "";
     this.recipe = "";
+    this.verdict = "";
     this.points = {}; // curve → Map of update → value
     this.last = null; // the last training record
     this.validation = null;
@@ -20,6 +21,7 @@ export class Course {
   take(answer, now) {
     this.next = answer.next;
     this.recipe = answer.recipe ?? this.recipe;
+    this.verdict = answer.verdict ?? "";
     const changed = answer.records.length > 0 || answer.state !== this.state;
     this.state = answer.state;
     for (const record of answer.records) this._record(record);

@@ -182,6 +182,8 @@ class Training {
     byId("run-name").textContent = course.name;
     byId("run-state").textContent = t(`training.state.${course.state}`);
     byId("run-state").className = `chip ${course.state}`;
+    byId("run-verdict").textContent = course.verdict;
+    show(byId("run-verdict"), course.verdict !== "");
     show(byId("run-waiting"), course.last === null && course.validation === null);
     CHARTS.forEach(({ series }, place) => {
       const curves = series.map(([curve, name, kind]) => ({ name, kind, points: course.series(curve) }));
@@ -259,7 +261,7 @@ function inOrder(runs) {
   return [...going, ...others];
 }
 
-const share = ({ step, steps, state }) => (state === "finished" ? 1 : steps ? Math.min(1, (step ?? 0) / steps) : 0);
+const share = ({ step, steps, state }) => (state === "finished" || state === "failed" ? 1 : steps ? Math.min(1, (step ?? 0) / steps) : 0);
 
 function stepsOf({ step, steps }) {
   return steps

@@ -96,6 +96,7 @@ async def run(request: Request, name: str, after: Annotated[int, Query(ge=0, le=
         raise RequestError(404, "there is no such run; ask /runs for the list")
     records, following = await asyncio.to_thread(found.records, after)
     answer = {
-        "name": name, "state": found.state, "recipe": found.recipe(), "records": records, "next": following,
+        "name": name, "state": found.state, "verdict": found.verdict, "recipe": found.recipe(), "records": records,
+        "next": following,
     }  # fmt: skip
     return JSONResponse(answer)
