@@ -19,20 +19,37 @@ _NOISE_SPAN = 40.0  # decibels between the noisiest draw and one that is hardly 
 
 
 def augment(features: Features, settings: Sound, seed: int, epoch: int, item: int) -> Features:
-    """Returns the features (frames, mels) that the item has in this epoch; their number of frames may change."""
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch, item, _PURPOSE))))
-    speed, ratio, tilt = rng.uniform(-1, 1), rng.uniform(0, 1), rng.uniform(-1, 1)
+    """Returns the features (frames, mels) that the item has in this epoch; `varied_frames` says how many frames."""
+    rng = _generator(seed, epoch, item)
+    factor, ratio, tilt = _factor(settings, rng), rng.uniform(0, 1), rng.uniform(-1, 1)
     if settings.speed:
-        features = changed_speed(features, 1 + settings.speed * speed)
+        features = changed_speed(features, factor)
     if settings.noise:
         features = with_noise(features, settings.noise + _NOISE_SPAN * ratio, tilt, rng)
     return masked(features, settings, rng)
 
 
+def varied_frames(frames: int, settings: Sound, seed: int, epoch: int, item: int) -> int:
+    """How many frames an item of so many has in this epoch, without computing them."""
+    return _stretched(frames, _factor(settings, _generator(seed, epoch, item))) if settings.speed else frames
+
+
+def _generator(seed: int, epoch: int, item: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, epoch, item, _PURPOSE))))
+
+
+def _factor(settings: Sound, rng: np.random.Generator) -> float:
+    return 1 + settings.speed * rng.uniform(-1, 1)
+
+
+def _stretched(frames: int, factor: float) -> int:
+    return max(2, round(frames / factor))
+
+
 def changed_speed(features: Features, factor: float) -> Features:
     """Plays faster (factor > 1) or slower, as a tape does: duration and pitch change together (Ko et al. 2015)."""
     frames, mels = features.shape
-    places = np.arange(max(2, round(frames / factor))) * factor
+    places = np.arange(_stretched(frames, factor)) * factor
     low = np.minimum(places.astype(np.int64), frames - 1)
     share = (places - low).clip(0, 1).astype(np.float32)[:, None]
     stretched = features[low] * (1 - share) + features[np.minimum(low + 1, frames - 1)] * share

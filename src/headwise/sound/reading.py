@@ -38,6 +38,10 @@ _BLOCK_SECONDS = 1
 _UNKNOWN_SIZES = {0, 2**31 - 1, 2**32 - 1}  # what a program writes that does not know how much will follow
 
 
+class TooLong(DataError):
+    """A sound is longer than the caller can use."""
+
+
 @dataclass(frozen=True)
 class SoundInfo:
     """What the header of a file says."""
@@ -62,7 +66,7 @@ def read_sound(file: str | Path, rate: int = RATE, *, most_seconds: float, on_cu
     """All samples of a file, mono. A file that is longer than `most_seconds` is refused before it is read."""
     seconds = sound_info(file).seconds
     if seconds > most_seconds:
-        raise DataError(f"is {seconds:,.1f} s long, but at most {most_seconds:g} s are read; cut it", file=file)
+        raise TooLong(f"is {seconds:,.1f} s long, but at most {most_seconds:g} s are read; cut it", file=file)
     return np.concatenate(list(sound_blocks(file, rate, on_cut=on_cut)))
 
 
