@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from headwise.decoding.translator import Translation
     from headwise.losses import label_smoothed_cross_entropy
     from headwise.models.bert import Bert
+    from headwise.models.bigbird import BigBird
     from headwise.models.lm import LanguageModel
+    from headwise.models.longformer import Longformer
+    from headwise.models.performer import Performer
     from headwise.models.recurrent import RecurrentSeq2Seq
     from headwise.models.t5 import T5
     from headwise.models.transformer import Transformer
@@ -37,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "T5",
     "Bert",
+    "BigBird",
     "Classification",
     "Classifier",
     "Embedder",
@@ -45,6 +49,8 @@ __all__ = [
     "Generator",
     "HeadwiseError",
     "LanguageModel",
+    "Longformer",
+    "Performer",
     "RecurrentSeq2Seq",
     "Tokenizer",
     "Transformer",
@@ -67,6 +73,9 @@ _LAZY = {
     "TransformerXL": ("headwise.models.xl", "TransformerXL"),
     "LanguageModel": ("headwise.models.lm", "LanguageModel"),
     "Bert": ("headwise.models.bert", "Bert"),
+    "Longformer": ("headwise.models.longformer", "Longformer"),
+    "BigBird": ("headwise.models.bigbird", "BigBird"),
+    "Performer": ("headwise.models.performer", "Performer"),
     "RecurrentSeq2Seq": ("headwise.models.recurrent", "RecurrentSeq2Seq"),
     "T5": ("headwise.models.t5", "T5"),
     "ViT": ("headwise.models.vit", "ViT"),

@@ -9,6 +9,7 @@ import pytest
 import headwise
 
 PUBLIC = {
+    "BigBird", "Longformer", "Performer",
     "Bert", "Classification", "Classifier", "Embedder", "Filler", "Generation", "Generator", "HeadwiseError",
     "LanguageModel", "RecurrentSeq2Seq", "T5", "Tokenizer", "Transformer", "TransformerXL", "Translation", "Translator",
     "ViT", "Whisper", "label_smoothed_cross_entropy", "load", "nn", "save", "train",

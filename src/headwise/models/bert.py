@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -12,7 +12,16 @@ from headwise.config.families.bert import BertSettings
 from headwise.errors import ShapeError
 from headwise.models.inputs import allowed_by_lengths, check_ids, segments_of
 from headwise.models.interface import Network
-from headwise.nn import Dropout, Embedding, Encoder, FeedForward, LayerMakers, LearnedPositions, MultiHeadAttention
+from headwise.nn import (
+    Attention,
+    Dropout,
+    Embedding,
+    Encoder,
+    FeedForward,
+    LayerMakers,
+    LearnedPositions,
+    MultiHeadAttention,
+)
 from headwise.nn.heads import ClassHead, Pooler, TokenHead, pool
 
 
@@ -24,9 +33,11 @@ class Bert(Network):
     BertSettings: model_dim, num_heads, layers, ff_dim, dropout, …
     """
 
+    settings_class: ClassVar[type[BertSettings]] = BertSettings
+
     def __init__(self, *, vocab: int, classes: int | None = None, **settings: Any) -> None:
         super().__init__()
-        self.settings = sizes = BertSettings.of(settings)
+        self.settings = sizes = self.settings_class.of(settings)
         self.architecture = {"vocab": vocab, "classes": classes, **sizes.model_dump(mode="json")}
         self.max_length, self.classes = sizes.longest, classes
         if sizes.model_dim % sizes.num_heads:
@@ -38,7 +49,7 @@ class Bert(Network):
         nn.init.normal_(self.segments.weight, std=sizes.model_dim**-0.5)  # as the positions
         self.norm = nn.LayerNorm(sizes.model_dim, eps=sizes.norm_epsilon)
         self.dropout = Dropout(sizes.dropout)
-        self.encoder = Encoder(_makers(sizes), sizes.layers)
+        self.encoder = Encoder(_makers(sizes, self.attention()), sizes.layers)
         self.pooler = Pooler(sizes.model_dim) if sizes.pooler and not fills else None
         if classes is None:
             self.output = TokenHead(self.embedding, sizes.activation, sizes.norm_epsilon)
@@ -69,8 +80,19 @@ class Bert(Network):
         segments = segments_of(ids, self.settings.segments) if segments is None else segments
         x = self.positions(self.embedding(ids)) + self.segments(segments)  # (B, S, D)
         x = self.dropout(self.norm(x))
-        out: Tensor = self.encoder(x, allowed_by_lengths(lengths, ids.size(1)))
+        out: Tensor = self.encoder(x, allowed_by_lengths(lengths, ids.size(1)), **self.options(ids, lengths))
         return out
+
+    # ---- what relatives with another attention change
+
+    def attention(self) -> Callable[[], Attention]:
+        """The maker of each layer's self-attention."""
+        sizes = self.settings
+        return partial(MultiHeadAttention, sizes.model_dim, sizes.num_heads, sizes.weights_dropout)
+
+    def options(self, ids: Tensor, lengths: Tensor | None) -> dict[str, Any]:
+        """Further arguments of every self-attention."""
+        return {}
 
     # ---- for training and for looking inside
 
@@ -84,10 +106,9 @@ class Bert(Network):
         return self.positions
 
 
-def _makers(sizes: BertSettings) -> LayerMakers:
-    weights_dropout = sizes.dropout if sizes.attention_dropout is None else sizes.attention_dropout
+def _makers(sizes: BertSettings, attention: Callable[[], Attention]) -> LayerMakers:
     return LayerMakers(
-        attention=partial(MultiHeadAttention, sizes.model_dim, sizes.num_heads, weights_dropout),
+        attention=attention,
         feed_forward=partial(FeedForward, sizes.model_dim, sizes.ff_dim, sizes.activation_dropout, sizes.activation),
         norm=partial(nn.LayerNorm, sizes.model_dim, eps=sizes.norm_epsilon),
         dropout=sizes.dropout,

@@ -38,6 +38,11 @@ class BertSettings(Settings):
     def longest(self) -> int | None:
         return self.max_length
 
+    @property
+    def weights_dropout(self) -> float:
+        """Dropout on attention weights."""
+        return self.dropout if self.attention_dropout is None else self.attention_dropout
+
 
 FAMILY = Family(
     name="bert",
