@@ -9,7 +9,9 @@ import typer
 
 from headwise.errors import UsageError
 
-What = Literal["attention", "encoder", "decoder", "cross", "causal", "alignment", "positions", "mask", "saliency"]
+What = Literal[
+    "attention", "encoder", "decoder", "cross", "causal", "bias", "alignment", "positions", "mask", "saliency"
+]  # fmt: skip
 
 
 def look(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -27,7 +27,7 @@ from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WHAT = ("attention", "encoder", "decoder", "cross", "causal", "alignment", "positions", "mask", "saliency")
+WHAT = ("attention", "encoder", "decoder", "cross", "causal", "bias", "alignment", "positions", "mask", "saliency")
 CANDIDATES = 5
 TITLES = {
     "encoder": "Encoder self-attention",
@@ -61,6 +61,8 @@ class Look:
     positions: Floats | None  # the vectors added to the input, (S, D); None if the model adds none
     steps: Steps
     find_saliency: Callable[[], Floats]
+    # What is added to the scores by position, by kind of attention, (L, H, T, S); the same in every layer of a stack.
+    biases: dict[str, Floats] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{kind} {weights.shape}" for kind, weights in self.attention.items())
@@ -94,7 +96,16 @@ class Look:
         if not self.attention and what not in ("positions", "saliency"):
             raise UsageError("this model has no attention to look at; try --what saliency")
         if what == "attention":
-            return [self._attention_panel(kind, merge_pieces) for kind in self.attention]
+            shown = [(self._attention_panel(kind, merge_pieces), kind) for kind in self.attention]
+            # Numbers on scores cannot be summed over the pieces of a word, as weights can.
+            biased = () if merge_pieces else self.biases
+            return [
+                p for panel, kind in shown for p in ([panel, self._bias_panel(kind)] if kind in biased else [panel])
+            ]
+        if what == "bias":
+            if not self.biases:
+                raise UsageError("this model adds no bias to its attention scores; choose another --what")
+            return [self._bias_panel(kind) for kind in self.biases]
         if what in TITLES:
             if what not in self.attention:
                 raise UsageError(f"this model has no {TITLES[what].lower()}; it has {', '.join(self.attention)}")
@@ -163,6 +174,11 @@ class Look:
         column_title = "source" if kind == "cross" else "to"
         return _panel(kind, TITLES[kind], self.attention[kind], rows, columns, row_title, column_title, merge_pieces)
 
+    def _bias_panel(self, kind: str) -> Panel:
+        panel = self._attention_panel(kind, merge_pieces=False)
+        title = panel.title.replace("self-attention", "position bias")
+        return replace(panel, name=f"{kind}-bias", title=title, values=self.biases[kind], scale="signed")
+
     def _mask_panel(self, kind: str) -> Panel:
         panel = self._attention_panel(kind, merge_pieces=False)
         rows, columns = len(panel.rows), len(panel.columns)
@@ -220,6 +236,7 @@ def look_at_translation(
         _added_positions(model, source.size(1)),
         _steps(found.logits, written, tokenizers.target),
         found.find_saliency,
+        _position_biases(model, found.attention),
     )
 
 
@@ -238,6 +255,7 @@ def look_at_text(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Lo
         _added_positions(model, len(ids)),
         _steps(found.logits, written, tokenizer),
         found.find_saliency,
+        _position_biases(model, found.attention),
     )
 
 
@@ -304,3 +322,14 @@ def _added_positions(model: Network, length: int) -> Floats | None:
     zeros = torch.zeros(1, length, int(model.architecture["model_dim"]), device=example.device)
     added: Floats = positions(zeros)[0].float().cpu().numpy()
     return added if added.any() else None
+
+
+@torch.no_grad()
+def _position_biases(model: Network, attention: dict[str, Floats]) -> dict[str, Floats]:
+    """Returns what each stack adds to its scores, 0 where a mask hides the entry anyway."""
+    biases: dict[str, Floats] = {}
+    for kind, bias in model.position_biases().items():
+        weights = attention[kind]
+        values: Floats = bias(*weights.shape[-2:]).float().cpu().numpy()  # (1, H, T, S)
+        biases[kind] = np.broadcast_to(np.tril(values) if kind in ("decoder", "causal") else values, weights.shape)
+    return biases

@@ -23,13 +23,21 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
 
 STEPS_OF_ONE = 10_000
-HEADINGS = {"alignment": "Alignment", "positions": "Positions", "mask": "Masks", "saliency": "Saliency"}
+HEADINGS = {
+    "bias": "Position bias",
+    "alignment": "Alignment",
+    "positions": "Positions",
+    "mask": "Masks",
+    "saliency": "Saliency",
+}
 # What rows and columns are, for a reader who sees the page for the first time.
 EXPLAINED = {
     "encoder": "Each row is a source token and shows how it distributes its attention over the whole source.",
     "decoder": "Each row is a target token that the decoder has read; it may attend to itself and to earlier tokens.",
     "cross": "Each row is a target token as it is written and shows which source tokens the decoder attended to.",
     "causal": "Each row is a token that the model has read; it may attend to itself and to earlier tokens.",
+    "encoder-bias": "What is added to the scores of each row by the distance of the column, in every layer.",
+    "decoder-bias": "What is added to the scores of each row by the distance of the column, in every layer.",
     "alignment": "Links each target word to the source word that it attended to most; the end of sentence is ignored.",
     "positions": "The vectors that are added to the embeddings: one row per position, one column per dimension.",
     "saliency": "Gradient × input: how much each input token raised (or, below zero, lowered) the log-odds of "

@@ -62,6 +62,13 @@ class Network(nn.Module):
         """What `look` may show: for each kind of attention its modules by name, first layer first."""
         return {}
 
+    def position_biases(self) -> Mapping[str, nn.Module]:
+        """What is added to scores by position, where anything is: for a kind of attention the module of all its layers.
+
+        It is called with the numbers of queries and keys and returns (1, H, T, S).
+        """
+        return {}
+
     def entrance(self) -> nn.Module | None:
         """The module that receives the input's embeddings (B, S, D): where saliency is measured."""
         return None

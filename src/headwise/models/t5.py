@@ -89,6 +89,9 @@ class T5(TextToText):
             super().decoder_parts(), bias=lambda length: self.target_bias(1, length)[0, :, 0], scale=self.scale
         )
 
+    def position_biases(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_bias, "decoder": self.decoder_bias}
+
     def entrance(self) -> nn.Module:
         return self.positions
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from headwise.errors import UsageError
 from headwise.look.capture import Look, look_at_text, look_at_translation
 from headwise.models.lm import LanguageModel
+from headwise.models.t5 import T5
 from headwise.models.transformer import Transformer
 from headwise.nn import capture_attention
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
@@ -191,3 +193,57 @@ def test_a_wrong_request_is_one_clear_line_and_writes_nothing(
 def test_a_folder_that_is_not_there_is_one_clear_line(seen: Look, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such folder"):
         seen.save(tmp_path / "nowhere" / "a.html")
+
+
+# ---- positions as a bias on scores
+
+
+@pytest.fixture(scope="module")
+def biased(tokenizers: TokenizerPair) -> tuple[T5, Look]:
+    torch.manual_seed(4)
+    sizes = {"model_dim": 32, "num_heads": 4, "head_dim": 8, "encoder_layers": 2, "decoder_layers": 3, "ff_dim": 48}
+    model = T5(vocab=tokenizers.source.size, **sizes).eval()
+    for bias in (model.encoder_bias, model.decoder_bias):
+        torch.nn.init.normal_(bias.weight)
+    ids = tokenizers.source.encode("the animal was too tired"), tokenizers.target.encode("two dogs cross")
+    return model, look_at_translation(model, tokenizers, *ids)
+
+
+def test_the_position_bias_stands_beside_the_attention_that_it_is_a_part_of(biased: tuple[T5, Look]) -> None:
+    model, look = biased
+    names = [panel.name for panel in look.panels()]
+    assert names == ["encoder", "encoder-bias", "decoder", "decoder-bias", "cross"]
+    assert [panel.name for panel in look.panels("bias")] == ["encoder-bias", "decoder-bias"]
+    assert [panel.name for panel in look.panels(merge_pieces=True)] == ["encoder", "decoder", "cross"]
+    for panel in look.panels("bias"):
+        assert panel.values.shape == look.attention[panel.name.removesuffix("-bias")].shape
+    row = look.panels("bias")[1].values[2, 1, 2]  # the third step of the decoder
+    assert row[:3].tolist() == pytest.approx([model.decoder_bias.weight[distance, 1].item() for distance in (2, 1, 0)])
+    assert not row[3:].any()  # the future is hidden
+
+
+def test_the_weights_that_are_shown_include_the_bias(biased: tuple[T5, Look]) -> None:
+    model, _ = biased
+    changed = copy.deepcopy(model)
+    torch.nn.init.zeros_(changed.encoder_bias.weight)
+    with capture_attention(changed) as captured, torch.no_grad():
+        changed(torch.ones(1, 6, dtype=torch.long), torch.ones(1, 2, dtype=torch.long))
+    plain = captured["encoder.layers.0.self_attention"][0]
+    assert torch.allclose(plain, torch.full_like(plain, 1 / 6))  # equal tokens, no positions: nothing to choose by
+    with capture_attention(model) as captured, torch.no_grad():
+        model(torch.ones(1, 6, dtype=torch.long), torch.ones(1, 2, dtype=torch.long))
+    weights = captured["encoder.layers.0.self_attention"][0]
+    assert torch.allclose(weights, model.encoder_bias(6, 6).softmax(dim=-1), atol=1e-6)
+
+
+def test_a_bias_is_drawn_on_pages_and_in_pictures(biased: tuple[T5, Look], tmp_path: Path) -> None:
+    _, look = biased
+    look.save(tmp_path / "attention.html", layer=2, head=3)
+    assert "Encoder position bias" in (tmp_path / "attention.html").read_text(encoding="utf-8")
+    look.save(tmp_path / "bias.svg", what="bias", layer=1, head=1)
+    assert "Decoder position bias" in (tmp_path / "bias.svg").read_text(encoding="utf-8")
+
+
+def test_a_model_without_a_bias_says_so(seen: Look) -> None:
+    with pytest.raises(UsageError, match="adds no bias to its attention scores"):
+        seen.panels("bias")
