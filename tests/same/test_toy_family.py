@@ -43,7 +43,6 @@ from headwise.nn.embedding import Embedding
 from headwise.serving import routes
 from headwise.serving.app import Service
 from headwise.serving.app_state import AppState
-from headwise.serving.batch_queue import Heartbeat
 from headwise.serving.limits import Limits
 from headwise.serving.routes import MakeQueue, register_routes
 from headwise.serving.served_models import ServedModel
@@ -242,7 +241,7 @@ class EchoModel(ServedModel):
 class EchoWork:
     model: EchoModel
 
-    def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[str]:
+    def run(self, items: Sequence[str]) -> Sequence[str]:
         return self.model.served.opened.echo(list(items))
 
 

@@ -25,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headwise.cancellation import check_cancelled
 from headwise.decoding import loops
 from headwise.decoding.hypothesis import Hypothesis, Stopped, best
 from headwise.decoding.options import SearchOptions
@@ -178,6 +179,7 @@ def beam_search(
             found[one.sentence].append(hypothesis)
 
     while True:
+        check_cancelled()
         logits = stepper.output.logits(stepper.advance(state, torch.from_numpy(beams.newest()).to(device)))
         ended, going = finish(choose(logits.log_softmax(dim=-1), beams, filters), beams, limits)
         keep(ended)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import ctranslate2
 
 from headwise.bundle.directory import read_json
+from headwise.cancellation import check_cancelled
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.engine import beyond_ctranslate2
 from headwise.decoding.hypothesis import Hypothesis, Scores, best, length_penalty
@@ -27,6 +29,7 @@ from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 # Larger batches do not make the matrix products faster, and no longer fit the cache.
 _MOST_SENTENCES = 32
 _MOST_ROWS = {"int8": 48, "float32": 80}  # hypotheses, by precision
+_BEGUN = 4  # batches per core that are begun before results are read: enough to keep all cores busy
 
 Attention = list[list[float]]  # one row per target token, one column per source token
 
@@ -64,6 +67,7 @@ class CTranslate2Engine:
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         self._check_lengths(itertools.chain(sources, targets))
+        check_cancelled()
         pieces = [[self._target[number] for number in target] for target in targets]
         results = self._translator.score_batch(self._pieces(sources), pieces, max_batch_size=64, max_input_length=0)
         return [tuple(result.log_probs) for result in results]
@@ -90,20 +94,31 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """Returns the whole beam of each sentence, best first, none longer than its own limit."""
         arguments = _arguments(options, self.scores != "none")
-        pending: list[tuple[int, Any]] = []
-        for places in self._batches(sources, options):
+        found: list[list[Hypothesis]] = [[]] * len(sources)
+        begun: deque[list[tuple[int, Any]]] = deque()
+
+        def begin(places: list[int]) -> None:
+            check_cancelled()  # a batch that has begun cannot be stopped
             # CTranslate2 takes one limit per batch. Sentences of similar length have similar limits.
             limit = max(limits[place] for place in places)
             batch = self._pieces(sources[place] for place in places)
             results = self._translator.translate_batch(
                 batch, max_decoding_length=limit, suppress_sequences=self._never, **arguments
             )
-            pending += zip(places, results, strict=True)
-        found: list[list[Hypothesis]] = [[]] * len(sources)
-        for place, result in pending:  # longest sentences first, while the others are still being translated
-            found[place] = self._ranked(result.result(), options)
-            if _length(found[place][0]) > limits[place]:  # a translation must not depend on the other sentences
-                (found[place],) = self._search([sources[place]], options, [limits[place]])
+            begun.append(list(zip(places, results, strict=True)))
+
+        def collect() -> None:
+            for place, result in begun.popleft():
+                found[place] = self._ranked(result.result(), options)
+                if _length(found[place][0]) > limits[place]:  # a translation must not depend on the other sentences
+                    (found[place],) = self._search([sources[place]], options, [limits[place]])
+
+        for places in self._batches(sources, options):
+            begin(places)
+            if len(begun) > _BEGUN * self._workers.cores:
+                collect()
+        while begun:
+            collect()
         return found
 
     def _batches(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> Iterator[list[int]]:

@@ -11,6 +11,7 @@ from typing import Any
 import ctranslate2
 
 from headwise.bundle.directory import Bundle
+from headwise.cancellation import check_cancelled
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.generation import Generation, Writer, Writing, prompt_ids, read_sampling, read_stops
 from headwise.errors import UsageError
@@ -77,6 +78,7 @@ class CTranslate2Generator(Writer):
     def _write(self, rows: Sequence[_Row]) -> Iterator[list[Writing]]:
         while going := [row for row in rows if not row.writing.done]:
             by_length = defaultdict(list)  # without padding, CTranslate2 computes the same as for each prompt alone
+            check_cancelled()
             for row in going:
                 by_length[row.room(), len(row.seen)].append(row)
             begun = [(group, self._begin(group, room)) for (room, _), group in by_length.items()]

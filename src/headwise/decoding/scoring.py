@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from headwise.cancellation import check_cancelled
 from headwise.data.batch import pad
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.source_batches import batches
@@ -29,6 +30,7 @@ def score_targets(
     found: list[tuple[float, ...]] = [()] * len(sources)
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     for places in batches(lengths, options or SearchOptions()):
+        check_cancelled()
         source, target = [sources[i] for i in places], [targets[i] for i in places]
         log_probs = _score_batch(model, source, target, device).tolist()
         for row, place in enumerate(places):

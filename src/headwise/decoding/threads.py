@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
 from typing import TypeVar
 
 import torch
@@ -31,7 +32,8 @@ def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job], workers: in
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(workers, "headwise-decoding", initializer=_keep_to_one_core)
     try:
-        yield from pool.map(work, jobs)
+        # Each job runs in a copy of the caller's context, so that it can be cancelled like the caller.
+        yield from pool.map(lambda job, context: context.run(work, job), jobs, [copy_context() for _ in jobs])
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # torch makes a worker's setting the default of later threads

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from headwise.cancellation import check_cancelled
 from headwise.decoding import loops
 from headwise.decoding.hypothesis import Hypothesis, Stopped
 from headwise.decoding.options import SearchOptions
@@ -79,6 +80,7 @@ class TokenLoop:
         self.rows, self.written = list(range(len(self.outputs))), [[] for _ in self.outputs]
 
     def step(self) -> None:
+        check_cancelled()
         logits = self.stepper.output.logits(self.stepper.advance(self.state, self.tokens))
         if logits.size(0) < len(self.rows):  # the rows share a prompt, which was read once
             self._reorder([0] * len(self.rows))

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headwise.cancellation import check_cancelled
 from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look.alignment import Alignment, align
@@ -306,6 +307,7 @@ def _steps(logits: Tensor, written: Sequence[int], tokenizer: Tokenizer) -> Step
     best = chances.topk(min(CANDIDATES, chances.size(-1)), dim=-1)
     rows = []
     for values, ids in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        check_cancelled()
         labels = [
             read_tokens(tokenizer, [number])[0].label for number in ids
         ]  # one by one, so that bytes are not merged

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwise.cancellation import check_cancelled
 from headwise.look.panels import Floats, Panel
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
     blocks: dict[str, str] = {}
     described = []
     for panel in panels:
-        blocks |= _blocks(panel)
+        for layer in range(len(panel.values)):
+            check_cancelled()
+            blocks[f"{panel.name}-{layer}"] = _block(panel, layer)
         described.append(_describe(panel, what))
     data = {
         "panels": described,
@@ -128,13 +131,12 @@ def _describe(panel: Panel, what: str) -> dict[str, Any]:
     }
 
 
-def _blocks(panel: Panel) -> dict[str, str]:
-    """Returns each layer's matrices, the mean over heads last, by the id of the element that holds them."""
-    values = panel.values
-    if values.shape[1] > 1:
-        values = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
-    encode = _as_floats if panel.scale == "signed" else _as_steps
-    return {f"{panel.name}-{layer}": encode(values[layer]) for layer in range(len(values))}
+def _block(panel: Panel, layer: int) -> str:
+    """Packs a layer's matrices, the mean over heads last."""
+    values = panel.values[layer]  # (H, T, S)
+    if len(values) > 1:
+        values = np.concatenate([values, values.mean(axis=0, keepdims=True)])
+    return _as_floats(values) if panel.scale == "signed" else _as_steps(values)
 
 
 def _as_steps(values: Floats) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ def capture_attention(
     """Collects, within the block, the weights (B, H, T, S) of every call of an attention in a list under its name.
 
     Each kind of attention computes its weights, masks and biases included, in addition to its output: outputs are the
-    same bit for bit, and there is no cost outside of the block. Names are those of `model.named_modules()`:
+    same bit for bit, and there is no cost outside of the block. What other threads compute is not captured. Names are those of `model.named_modules()`:
     `encoder.layers.0.self_attention`, ….
     """
     captured: dict[str, list[Tensor]] = {}
@@ -27,7 +28,7 @@ def capture_attention(
     try:
         for name, module in observed:
             captured[name] = []
-            module.observer = partial(_keep_weights, captured[name])
+            module.observer = partial(_keep_weights, captured[name], get_ident())
         yield captured
     finally:
         for _, module in observed:
@@ -35,5 +36,6 @@ def capture_attention(
 
 
 @torch.no_grad()
-def _keep_weights(kept: list[Tensor], weights: Callable[[], Tensor]) -> None:
-    kept.append(weights())
+def _keep_weights(kept: list[Tensor], thread: int, weights: Callable[[], Tensor]) -> None:
+    if get_ident() == thread:  # another thread may use the model at the same time
+        kept.append(weights())

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwise.serving.batch_queue import BatchQueue, Heartbeat
+from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.limits import Limits
 from headwise.serving.prometheus import Metrics
 from headwise.serving.routes import task_routes
@@ -25,18 +25,19 @@ class LookWork:
     model: ServedModel
     target: str | None
 
-    def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[str]:
+    def run(self, items: Sequence[str]) -> Sequence[str]:
         return [self.model.served.look(item, self.target) for item in items]
 
 
 @dataclass(frozen=True)
 class ProbeWork:
-    """Decodes something small."""
+    """Decodes something small, as the work of one of the model's queues does."""
 
     model: ServedModel
+    side: bool
 
-    def run(self, items: Sequence[None], heartbeat: Heartbeat) -> Sequence[None]:
-        self.model.served.probe()
+    def run(self, items: Sequence[None]) -> Sequence[None]:
+        self.model.probe_side() if self.side else self.model.served.probe()
         return [None for _ in items]
 
 
@@ -50,8 +51,13 @@ class ServedModel:
     def __init__(self, served: Served, queue: BatchQueue, side_queue: BatchQueue) -> None:
         self.served, self.queue, self.side_queue = served, queue, side_queue
         self.facts = served.facts
+        side_queue.loads = side_queue is not queue  # the model has decoded once before it is served; nothing else has
         self._probe: asyncio.Task[str | None] | None = None
         self._probed = -math.inf
+
+    def probe_side(self) -> None:
+        """Decodes something small as the side queue's work does; raises an error if that fails."""
+        self.served.probe()
 
     @property
     def queues(self) -> set[BatchQueue]:
@@ -63,24 +69,29 @@ class ServedModel:
         return str(page)
 
     async def problem(self) -> str | None:
-        """Says why the model cannot be relied on at present; None: it has just decoded something."""
+        """Says why one of its queues cannot answer at present; None: both can, though they may be busy."""
         if self._probe is None or (self._probe.done() and time.monotonic() - self._probed > PROBE_MAX_AGE):
-            self._probe = asyncio.create_task(self._decode())
+            self._probe = asyncio.create_task(self._decode_all())
         return await asyncio.shield(self._probe)
 
-    async def _decode(self) -> str | None:
-        problem = None
+    async def _decode_all(self) -> str | None:
+        queues = {self.queue: False}
+        if self.side_queue.used:  # else the probe would load what no request has needed yet
+            queues.setdefault(self.side_queue, True)
+        found = await asyncio.gather(*(self._decode(queue, ProbeWork(self, side)) for queue, side in queues.items()))
+        self._probed = time.monotonic()
+        return next((problem for problem in found if problem), None)
+
+    async def _decode(self, queue: BatchQueue, probe: ProbeWork) -> str | None:
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                await self.queue.submit(ProbeWork(self), [None], [1], urgent=True)
+                await queue.submit(probe, [None], [1], urgent=True)
         except TimeoutError:
-            # The probe may only have waited: all threads can be busy with long texts, each within its usual time.
-            problem = None if self.queue.saturated else "the engine does not answer"
+            # The probe may only have waited: every thread can be busy, and show signs of life.
+            return "the engine does not answer" if queue.is_stuck(probe) else None
         except Exception as error:
-            problem = f"the engine fails: {type(error).__name__}"
-        found = [queue.problem() for queue in self.queues]
-        self._probed = time.monotonic()
-        return next((one for one in found if one), problem)
+            return f"the engine fails: {type(error).__name__}"
+        return None
 
 
 def serve_models(served: Sequence[Served], limits: Limits, metrics: Metrics) -> list[ServedModel]:

@@ -230,11 +230,24 @@ class ServedTranslator:
     def probe(self) -> None:
         self.translator.translate([PROBE], beam=1)
 
-    def translate(self, texts: Sequence[str], *, details: bool = False, **options: Any) -> list[Translation]:
-        """Translates; with `details`, each token has its log-probability."""
-        if self.only_torch or options.get("glossary") or options.get("protect"):
+    @property
+    def has_torch(self) -> bool:
+        """Tells whether it can translate on torch, besides the fast engine or instead of it."""
+        return self.only_torch or isinstance(self.translator.engine, AutoEngine)
+
+    def probe_torch(self) -> None:
+        self.translate([PROBE], torch=True, beam=1)
+
+    def translate(
+        self, texts: Sequence[str], *, details: bool = False, torch: bool = False, **options: Any
+    ) -> list[Translation]:
+        """Translates; with `details`, each token has its log-probability. With `torch`, not on the fast engine."""
+        chosen = self._detailed if details else self.translator
+        if torch and isinstance(chosen.engine, AutoEngine):
+            chosen = Translator(chosen.bundle, chosen.tokenizers, chosen.engine.torch)
+        if torch or self.only_torch or options.get("glossary") or options.get("protect"):
             one_torch_thread()
-        return (self._detailed if details else self.translator).translate(texts, **options)
+        return chosen.translate(texts, **options)
 
     def look(self, text: str, target: str | None) -> str:
         """Returns a page that shows the attention in this translation, or in the model's own."""

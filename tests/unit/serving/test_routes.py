@@ -16,7 +16,7 @@ from headwise.serving import routes
 from headwise.serving.access import AccessRules
 from headwise.serving.app import Service
 from headwise.serving.app_state import AppState
-from headwise.serving.batch_queue import BatchQueue, Heartbeat
+from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.limits import Limits
 from headwise.serving.requests import body_schema, read_body, unless_client_leaves
 from headwise.serving.schemas import RequestBody
@@ -49,7 +49,7 @@ class ReverseBody(RequestBody):
 class ReverseWork:
     served: Reverser
 
-    def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[str]:
+    def run(self, items: Sequence[str]) -> Sequence[str]:
         return self.served.reverse(items)
 
 

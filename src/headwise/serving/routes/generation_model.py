@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from headwise.cancellation import check_cancelled
 from headwise.decoding.generation import Writing
-from headwise.serving.batch_queue import Heartbeat
 from headwise.serving.served_models import ServedModel
 from headwise.tasks.generate import ServedGenerator
 
@@ -23,13 +23,13 @@ class GenerateWork:
     options: Mapping[str, Any]
     on_token: OnToken
 
-    def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[list[Writing]]:
-        return [self._generate(prompt, heartbeat) for prompt in items]
+    def run(self, items: Sequence[str]) -> Sequence[list[Writing]]:
+        return [self._generate(prompt) for prompt in items]
 
-    def _generate(self, prompt: str, heartbeat: Heartbeat) -> list[Writing]:
+    def _generate(self, prompt: str) -> list[Writing]:
         samples: list[Writing] = []
         for samples in self.model.served.write(prompt, **self.options):
-            heartbeat()
+            check_cancelled()
             self.on_token(samples)
         return samples
 

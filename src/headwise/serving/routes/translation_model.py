@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwise.decoding.translator import Translation, concatenated
-from headwise.serving.batch_queue import Heartbeat
 from headwise.serving.served_models import ServedModel
 from headwise.tasks.translate import ServedTranslator
 from headwise.text.html_text import Part, join_html, split_html
@@ -39,7 +38,7 @@ class TranslateWork:
     model: TranslationModel
     settings: TranslationSettings
 
-    def run(self, items: Sequence[str], heartbeat: Heartbeat) -> Sequence[Translation]:
+    def run(self, items: Sequence[str]) -> Sequence[Translation]:
         settings = self.settings
         return self.model.served.translate(
             items,
