@@ -15,6 +15,10 @@ class UsageError(HeadwiseError):
     """The call itself is wrong: an argument, or a combination of options."""
 
 
+class TooLarge(UsageError):
+    """The call asks for more than may be done at once."""
+
+
 class RecipeError(HeadwiseError):
     """A recipe has an unknown key, a value of the wrong type, or values that contradict each other."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import Running, serving
+from running import RIGGED, Running, serving
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +23,6 @@ def flag(tmp_path: Path) -> Path:
 @pytest.fixture
 def held(word_model: Path, flag: Path) -> Iterator[Running]:
     """A server with an engine that can be made to hang; its queue takes 4 requests."""
-    with serving(word_model, flag, script=Path(__file__).with_name("rigged.py")) as running:
+    with serving(word_model, "hang", flag, script=RIGGED) as running:
         yield running
         flag.unlink(missing_ok=True)

@@ -1,4 +1,12 @@
-"""A server with a translator that hangs while a file exists, or with a language model that is slow."""
+"""A server whose engine misbehaves on demand. Arguments: model, how, a file or "", slots.
+
+    hang     holds every search while the file exists, and cannot be stopped
+    endless  never ends a search of a sentence of more than 5 tokens, but can be stopped, as real engines can
+    torch    like endless, but cannot be stopped, and is inside of torch all the time
+    fail     fails on torch while the file exists
+
+A language model is slow, whatever is asked.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from headwise.cancellation import check_cancelled
+from headwise.decoding.engine import AutoEngine
 from headwise.serving.app import Service
 from headwise.serving.limits import Limits
 from headwise.serving.server import listen, run
@@ -17,21 +27,39 @@ from headwise.tasks.translate import ServedTranslator
 from headwise.workflows.serve import open_models
 
 SECONDS_PER_TOKEN = 0.02
+LONG = 5  # tokens
 
 
-class Hanging:
-    """Holds every search back while the file exists."""
+class Rigged:
+    """An engine that does something else before it searches."""
 
-    def __init__(self, inner: Any, flag: Path) -> None:
-        self.inner, self.flag = inner, flag
+    def __init__(self, inner: Any, how: str, flag: Path, *, torch: bool) -> None:
+        self.inner, self.how, self.flag, self.torch = inner, how, flag, torch
 
-    def search(self, *arguments: Any) -> Any:
-        while self.flag.exists():
+    def search(self, sources: Any, *arguments: Any) -> Any:
+        long = any(len(source) > LONG for source in sources)
+        while self.how == "hang" and self.flag.exists():
             time.sleep(0.005)
-        return self.inner.search(*arguments)
+        while self.how == "endless" and long:
+            time.sleep(0.001)
+            check_cancelled()
+        if self.how == "torch" and long:
+            _stay_in_torch()
+        if self.how == "fail" and self.torch and self.flag.exists():
+            raise RuntimeError("broken")
+        return self.inner.search(sources, *arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+
+def _stay_in_torch() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    matrix = torch.rand(700, 700)  # a product takes milliseconds, so it is likely to be cut off in the middle of one
+    while True:
+        matrix = (matrix @ matrix).softmax(dim=-1)
 
 
 class Slow:
@@ -49,17 +77,22 @@ class Slow:
         return getattr(self.inner, name)
 
 
-def main(model: str, flag: str, slots: str = "1") -> None:
+def main(model: str, how: str, file: str, slots: str = "1", timeout: str = "30") -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     (served,) = open_models([f"rigged={model}"])
     if isinstance(served, ServedGenerator):
         served.generator = Slow(served.generator)  # type: ignore[assignment]
     else:
         assert isinstance(served, ServedTranslator)
-        served.translator.engine = Hanging(served.translator.engine, Path(flag))
+        engine = served.translator.engine
+        assert isinstance(engine, AutoEngine)
+        served.translator.engine = AutoEngine(
+            Rigged(engine.fast, how, Path(file), torch=False),
+            lambda: Rigged(engine.torch, how, Path(file), torch=True),
+        )
     listening = listen("127.0.0.1", 0)
     print(f"Headwise is at http://127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)
-    run(Service([served], limits=Limits(queue=4, slots=int(slots), timeout=30.0, grace=1.0)), listening)
+    run(Service([served], limits=Limits(queue=4, slots=int(slots), timeout=float(timeout), grace=1.0)), listening)
 
 
 if __name__ == "__main__":

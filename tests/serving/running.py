@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ADDRESS = re.compile(r"Headwise is at http://127\.0\.0\.1:(\d+)")
+RIGGED = Path(__file__).with_name("rigged.py")
 KEY = "a-key-that-nobody-guesses"
 
 

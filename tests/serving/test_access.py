@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -103,6 +104,9 @@ def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path,
         assert running.ask("POST", "/translate", {**HERE, "api_key": KEY}).status == 200
         for path in ("/", "/health/live", "/health/ready", "/languages", "/frontend/settings"):
             assert running.ask("GET", path).status == 200
+        assert running.ask("GET", "/health/ready").json == {"status": "ready"}  # models are named to those with a key
+        named = running.ask("GET", "/health/ready", headers={"X-API-Key": KEY}).json["models"]
+        assert named == {word_model.name: "ready"}
         assert running.ask("GET", "/frontend/settings").json["keyRequired"] is True
         assert running.ask("GET", f"/nowhere/{KEY}?key={KEY}").status == 401
         assert running.stop() == 0
@@ -153,3 +157,36 @@ def _head(server: Running, line: str) -> bytes:
     return (
         f"POST /translate HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n{line}\r\n\r\n"
     ).encode()
+
+
+def test_what_is_not_http_gets_an_error_in_json(server: Running) -> None:
+    for nonsense in (b"hello\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+            raw.sendall(nonsense)
+            head, _, body = raw.makefile("rb").read().partition(b"\r\n\r\n")
+            assert b" 400 " in head
+            assert b"content-type: application/json" in head
+            assert json.loads(body) == {"error": "this is not a valid HTTP request"}
+
+
+MALFORMED = [
+    b"geheim", b"--x\r\ngeheim", b"--x\r\nContent-Disposition: geheim\r\n\r\ngeheim", b"--xgeheim--",
+    b"--x\r\nContent-Disposition: form-data; name=q\r\n\r\ngeheim", b"--x\r\n\xffgeheim: 1\r\n\r\n",
+    b'--x\r\nContent-Disposition: form-data; name="geheim\r\n\r\ngeheim\r\n--x--',
+    b"--x\r\nContent-Disposition: form-data; name=q; filename=geheim\r\n\r\ngeheim\r\n--x--\r\n",
+    b"--x\r\nContent-Transfer-Encoding: geheim\r\n\r\ngeheim\r\n--x--\r\n",
+]  # fmt: skip
+
+
+def test_a_malformed_body_leaves_no_byte_of_it_in_the_log(word_model: Path) -> None:
+    with serving("--model", word_model) as running:
+        for kind in ("multipart/form-data; boundary=x", "multipart/form-data; boundary=geheim", "multipart/form-data"):
+            for body in MALFORMED:
+                assert running.ask("POST", "/translate", body, {"Content-Type": kind}).status == 400
+        assert running.ask("POST", "/translate", b'{"geheim', {"Content-Type": "application/json"}).status == 400
+        assert running.stop() == 0
+        log = "".join(running.log)
+    assert log.count("POST /translate 400") == 3 * len(MALFORMED) + 1
+    assert "geheim" not in log
+    assert not any(ord(character) > 127 for character in log)
+    assert len(log.splitlines()) < 3 * len(MALFORMED) + 10, "something else has logged"

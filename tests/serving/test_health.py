@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from running import Running, serving
+import pytest
+from running import RIGGED, Running, serving
 
 WITHIN = 2.0  # seconds, as documented: what an orchestrator may rely on
 
@@ -26,6 +27,37 @@ def test_a_deadlocked_engine_is_not_ready_in_time_and_ready_again_when_it_recove
     while held.ask("GET", "/health/ready").status != 200:
         pass
     assert held.translate("red dog").json == {"translatedText": "rot Hund"}
+
+
+def test_torch_that_hangs_is_noticed_although_the_fast_engine_answers(word_model: Path) -> None:
+    """The lane for glossaries has been in use; nobody asks for it when it hangs."""
+    with serving(word_model, "torch", "", script=RIGGED) as running:
+        assert running.translate("red dog", glossary={"dog": "Vogel"}).status == 200
+        assert running.ask("GET", "/health/ready").status == 200
+        with pytest.raises(TimeoutError):
+            running.ask(
+                "POST",
+                "/translate",
+                {"q": "red " * 8 + "dog", "source": "en", "target": "de", "glossary": {"dog": "Vogel"}},
+                timeout=2,
+            )
+        while running.ask("GET", "/health/ready").status == 200:
+            pass
+        assert running.translate("red dog").status == 200
+
+
+def test_torch_that_fails_is_noticed_although_the_fast_engine_answers(word_model: Path, flag: Path) -> None:
+    with serving(word_model, "fail", flag, script=RIGGED) as running:
+        glossary = {"glossary": {"dog": "Vogel"}}
+        assert running.translate("red dog", **glossary).status == 200
+        flag.touch()
+        assert running.translate("red dog", **glossary).status == 503
+        assert running.ask("GET", "/health/ready").json["models"] == {"rigged": "the engine fails: RuntimeError"}
+        flag.unlink()
+        while running.ask("GET", "/health/ready").status != 200:
+            pass
+        assert running.translate("red dog", **glossary).status == 200
+        assert "broken" not in "".join(running.log)
 
 
 def test_a_request_that_is_not_answered_in_time_gets_504(language_model: Path) -> None:

@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from running import Client, Running, serving
+import pytest
+from running import RIGGED, Client, Running, serving
 from test_load import expected_answers
 
 
@@ -66,6 +67,14 @@ def test_requests_unfinished_after_the_grace_time_get_503(held: Running, flag: P
     assert held.stop() == 0
     client.join()
     assert statuses == [503]
+
+
+def test_an_engine_that_cannot_be_stopped_does_not_end_the_server_with_an_abort(word_model: Path) -> None:
+    with serving(word_model, "torch", "", script=RIGGED) as running:
+        with pytest.raises(TimeoutError):  # the client leaves; torch goes on
+            running.ask("POST", "/translate", {"q": "red " * 8, "source": "en", "target": "de"}, timeout=2)
+        assert running.stop() == 0
+        assert "an engine does not stop" in "".join(running.log)
 
 
 def test_a_stream_is_finished_before_the_shutdown(language_model: Path) -> None:

@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import pytest
-from running import Running, serving
+from running import RIGGED, Running, serving
 
 from headwise.workflows.generate import open_generator
 
 LONG = {"prompt": "the ", "max_tokens": 2000, "seed": 1, "stream": True}
 SLOTS = 2
-RIGGED = Path(__file__).with_name("rigged.py")
 
 
 def begin(running: Running, path: str = "/generate", **changes: object) -> http.client.HTTPConnection:
@@ -46,7 +45,7 @@ def test_a_stream_is_the_text_piece_by_piece(server: Running, language_model: Pa
 
 @pytest.mark.parametrize("path", ["/generate", "/v1/completions"])
 def test_dropped_streams_free_their_slots(language_model: Path, path: str) -> None:
-    with serving(language_model, "", SLOTS, script=RIGGED) as running:
+    with serving(language_model, "slow", "", SLOTS, script=RIGGED) as running:
         for _ in range(3):
             streams = [begin(running, path, model="rigged") for _ in range(SLOTS)]
             assert running.metric("headwise_active_jobs", lane="write") == SLOTS
@@ -60,7 +59,7 @@ def test_dropped_streams_free_their_slots(language_model: Path, path: str) -> No
 
 
 def test_more_texts_than_slots_wait_and_more_than_the_queue_are_refused(language_model: Path) -> None:
-    with serving(language_model, "", 1, script=RIGGED) as running:
+    with serving(language_model, "slow", "", 1, script=RIGGED) as running:
         first = begin(running)
         with ThreadPoolExecutor(3) as pool:
             waiting = [pool.submit(begin, running) for _ in range(3)]

@@ -122,33 +122,38 @@ class Translator:
 
     # ---- text to sentences and back
 
-    def pieces(self, text: str, split: bool) -> list[Sentence]:
-        """Splits a text into pieces that fit the model: the text itself, or its sentences. Empty pieces are spacing."""
+    def pieces(self, text: str, split: bool, longest: int | None = None) -> list[Sentence]:
+        """Splits a text into pieces that fit the model: the text itself, or its sentences. Empty pieces are spacing.
+
+        A piece has at most `longest` tokens, and never more than the model reads at once.
+        """
+        longest = min(longest or self.longest_source, self.longest_source)
         if not isinstance(text, str):
             raise DataError(f"only text can be translated, not {type(text).__name__}")
         whole = text.strip()
         if not whole:
             return []
-        if not split and self._fits(whole):
+        if not split and self._fits(whole, longest):
             return [Sentence(whole, "")]
         cut = []
         for sentence in self._sentences(text if split else whole):
-            if self._fits(sentence.text):
+            if self._fits(sentence.text, longest):
                 cut.append(sentence)
                 continue
-            parts = cut_to_fit(sentence.text, self._length, self.longest_source)
+            parts = cut_to_fit(sentence.text, self.length, longest)
             cut += [*parts[:-1], Sentence(parts[-1].text, sentence.after)]
         return cut
 
     def _sentences(self, text: str) -> list[Sentence]:
         return split_sentences(text, self.bundle.languages[0] if self.bundle.languages else None)
 
-    def _fits(self, text: str) -> bool:
+    def _fits(self, text: str, longest: int) -> bool:
         # A token has at least one byte and a character at most four, so most texts need not be tokenized here.
         most = len(text) if text.isascii() else 4 * len(text)
-        return most < self.longest_source or self._length(text) <= self.longest_source
+        return most < longest or self.length(text) <= longest
 
-    def _length(self, text: str) -> int:
+    def length(self, text: str) -> int:
+        """Counts the tokens of a source, its end of sentence included."""
         return len(self.tokenizers.source.encode(text)) + 1
 
     def joined(self, sentences: list[Sentence], answers: list[list[Translation]]) -> Translation:

@@ -20,8 +20,8 @@ def capture_attention(
     """Collects, within the block, the weights (B, H, T, S) of every call of an attention in a list under its name.
 
     Each kind of attention computes its weights, masks and biases included, in addition to its output: outputs are the
-    same bit for bit, and there is no cost outside of the block. What other threads compute is not captured. Names are those of `model.named_modules()`:
-    `encoder.layers.0.self_attention`, ….
+    same bit for bit, and there is no cost outside of the block. What other threads compute is not captured. Names are
+    those of `model.named_modules()`: `encoder.layers.0.self_attention`, ….
     """
     captured: dict[str, list[Tensor]] = {}
     observed = [(n, m) for n, m in model.named_modules() if isinstance(m, Attention) and select(n)]

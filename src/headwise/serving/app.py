@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ from headwise import __version__
 from headwise.errors import HeadwiseError
 from headwise.serving.access import AccessRules
 from headwise.serving.app_state import AppState
+from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.errors import RequestError, as_request_error, error_response
 from headwise.serving.guard import Guard
 from headwise.serving.limits import Limits
+from headwise.serving.logs import place_of
 from headwise.serving.model_index import ModelIndex
+from headwise.serving.overload import Overload
 from headwise.serving.prometheus import Metrics
 from headwise.serving.routes import all_routes, open_paths, path_templates
 from headwise.serving.served_models import ServedModel, serve_models
@@ -45,7 +49,9 @@ class Service:
     ) -> None:
         self.limits, self.metrics = limits or Limits(), Metrics()
         self.models = serve_models(served, self.limits, self.metrics)
+        self.replaced: list[ServedModel] = []
         self.index = ModelIndex(self.models)
+        self.overload = Overload(self.index, self.metrics)
         state = AppState(self.index, access or AccessRules(), self.limits, self.metrics, runs)
         app = _application(state)
         self.guard = app.state.guard = Guard(
@@ -59,18 +65,25 @@ class Service:
         """Sends new requests to other models; the ones from before finish the requests that they have accepted."""
         before, self.models = self.models, serve_models(served, self.limits, self.metrics)
         self.index.replace(self.models)
+        self.replaced += before
         await asyncio.sleep(self.limits.timeout)  # until then a request may be under way to a queue from before
-        _close(before)
+        for queue in _queues(before):
+            queue.close()
+        self.replaced = [model for model in self.replaced if model not in before]
 
     def close_queues(self) -> None:
-        """Ends all requests that still wait with a 503."""
-        _close(self.models)
-
-
-def _close(models: Sequence[ServedModel]) -> None:
-    for model in models:
-        for queue in model.queues:
+        """Ends all requests that still wait with a 503, and stops the work on them."""
+        for queue in _queues([*self.models, *self.replaced]):
             queue.close()
+
+    def join_queues(self, seconds: float) -> bool:
+        """Waits until the threads of closed queues have ended; tells whether all have."""
+        deadline = time.monotonic() + seconds
+        return all(queue.join(deadline) for queue in _queues([*self.models, *self.replaced]))
+
+
+def _queues(models: Sequence[ServedModel]) -> list[BatchQueue]:
+    return [queue for model in models for queue in model.queues]
 
 
 def _application(state: AppState) -> FastAPI:
@@ -99,7 +112,7 @@ def _application(state: AppState) -> FastAPI:
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestError | HeadwiseError | HTTPException | TimeoutError):
         # The type and the place, not the message: it may quote a text.
-        log.error("%s failed: %s at %s", request.scope["path"], type(error).__name__, _place(error))
+        log.error("%s failed: %s at %s", request.scope["path"], type(error).__name__, place_of(error))
     answer = error_response(as_request_error(error), openai=request.scope["path"].startswith("/v1/"))
     if isinstance(error, HTTPException) and error.headers:
         answer.headers.update(error.headers)
@@ -110,13 +123,6 @@ async def _on_wrong_parameter(request: Request, error: Exception) -> JSONRespons
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     return error_response(RequestError(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}"))
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "unknown" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 def _schema(app: FastAPI, bodies: Sequence[type[BaseModel]]) -> dict[str, Any]:

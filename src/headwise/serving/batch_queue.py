@@ -49,7 +49,7 @@ class BatchQueue:
     workers: int
     limits: Limits
     observer: Observer = lambda jobs, seconds: None
-    loads: bool = False  # the first call loads what it needs, and may take long
+    loads: bool = False  # the next call is the first, loads what it needs, and may take long
     requests: int = 0  # accepted and not yet answered
     _waiting: list[QueuedRequest | Call] = field(default_factory=list)  # requests with jobs left, and paused calls
     _calls: list[Call] = field(default_factory=list)  # at work or paused
@@ -79,7 +79,7 @@ class BatchQueue:
             self.check_room()
         self.requests += not urgent
         now = time.monotonic()
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         request = QueuedRequest(answer, [None] * len(items), now, 0.0 if urgent else now, left=len(items))
         for index, (item, size) in enumerate(zip(items, sizes, strict=True)):
             request.jobs.append(Job(request, index, work, item, size))
@@ -100,8 +100,12 @@ class BatchQueue:
 
     def check_room(self) -> None:
         """Raises QueueFull if no further request is accepted."""
-        if self.requests >= self.limits.queue:
+        if self.full:
             raise QueueFull(f"{self.name} is busy: {self.requests} requests are waiting; try again in a moment")
+
+    @property
+    def full(self) -> bool:
+        return self.requests >= self.limits.queue
 
     def is_stuck(self, probe: Work) -> bool:
         """Tells whether the probe, or every thread that may work, shows no sign of life."""
@@ -169,15 +173,20 @@ class BatchQueue:
                 call.end()
                 self._calls.remove(call)
                 self._idle += 1
-                if not any(isinstance(result, Cancelled) for result in results):
-                    self._pace.note(call.seconds, call.size)
-                    self._silence.note(call.longest, call.size)
+                self._note(call, results)
                 self._ready.notify_all()
             try:
                 loop.call_soon_threadsafe(self._deliver, call.jobs, results)
                 loop.call_soon_threadsafe(self.observer, len(call.jobs), call.seconds)
             except RuntimeError:  # the event loop is closed: there is no one to answer
                 return
+
+    def _note(self, call: Call, results: Sequence[Any]) -> None:
+        """Remembers how long a call took, unless it was cut short or had to load something."""
+        if not self.loads and not any(isinstance(result, Cancelled) for result in results):
+            self._pace.note(call.seconds, call.size)
+            self._silence.note(call.longest, call.size)
+        self.loads = False
 
     def _answers(self, jobs: list[Job], call: Call) -> Sequence[Any]:
         try:
@@ -196,7 +205,7 @@ class BatchQueue:
         with self._ready:
             while not self._closed:
                 head = self._head()
-                if not isinstance(head, QueuedRequest) or not self._free:
+                if not isinstance(head, QueuedRequest) or not self._has_free():
                     self._ready.wait()
                     continue
                 seconds = self._time_to_wait(head)
@@ -224,13 +233,12 @@ class BatchQueue:
         with self._ready:
             if not self._idle and len(self._threads) < self.workers + MOST_PAUSED:
                 self._start_thread()
-            head = self._head()
-            if head is None or self._free or call.serves(head):
+            if self._has_free() or all(call.serves(entry) for entry in self._able()):
                 return
             call.pause()
             self._waiting.append(call)
             self._ready.notify_all()
-            while not (self._head() is call and self._free):
+            while not (self._head() is call and self._has_free()):
                 if call.abandoned:
                     raise Cancelled
                 self._ready.wait()
@@ -238,17 +246,15 @@ class BatchQueue:
             call.resume()
 
     def _head(self) -> QueuedRequest | Call | None:
-        """Drops what nobody waits for; returns the request or paused call whose turn it is.
+        """Returns the request or paused call whose turn it is."""
+        return min(self._able(), key=lambda entry: entry.turn, default=None)
 
-        A request needs an idle thread; a paused call has its own.
-        """
-        if any(entry.abandoned for entry in self._waiting):
-            self._waiting = [entry for entry in self._waiting if not entry.abandoned]
-        able = (entry for entry in self._waiting if self._idle or isinstance(entry, Call))
-        return min(able, key=lambda entry: entry.turn, default=None)
+    def _able(self) -> list[QueuedRequest | Call]:
+        """Lists those that could go on. A request needs an idle thread; a paused call has its own."""
+        self._waiting = [entry for entry in self._waiting if not entry.abandoned]
+        return [entry for entry in self._waiting if self._idle or isinstance(entry, Call)]
 
-    @property
-    def _free(self) -> bool:
+    def _has_free(self) -> bool:
         return sum(not call.paused for call in self._calls) < self.workers
 
     def _time_to_wait(self, head: QueuedRequest) -> float:
@@ -261,6 +267,6 @@ class BatchQueue:
 
     def _is_stuck(self, call: Call) -> bool:
         expected = STUCK_TIMES * self._silence.seconds * call.size
-        if self.loads and not self._silence.seconds:
+        if self.loads:
             expected = FIRST_SECONDS
         return time.monotonic() - call.checked > max(STUCK_SECONDS, expected)

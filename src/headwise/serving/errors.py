@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from headwise.errors import HeadwiseError
+from headwise.errors import HeadwiseError, TooLarge
 from headwise.serving.batch_queue import QueueFull, ShuttingDown
 
 CLIENT_LEFT = 499  # no client sees it; it is for the log
@@ -38,6 +38,8 @@ def as_request_error(error: Exception) -> RequestError:
         return RequestError(504, "the answer was not ready in time; ask for less at once, or try again later")
     if isinstance(error, HTTPException):
         return RequestError(error.status_code, str(error.detail))
+    if isinstance(error, TooLarge):
+        return RequestError(413, str(error))
     if isinstance(error, HeadwiseError):
         return RequestError(400, str(error))
     return RequestError(503, f"the engine failed ({type(error).__name__}); see the server's log")

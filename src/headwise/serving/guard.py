@@ -67,6 +67,11 @@ class Guard:
                 await answer.refuse(*problem)
             else:
                 await self.app(scope, _GuardedReceive(receive, self.limits), answer)
+        except Exception:
+            # The application has answered and logged it, but raises it again for the server, which would log it in
+            # full: its message may quote a text.
+            if not answer.status:
+                await answer.refuse(503, "the server failed; see its log")
         finally:
             self.in_flight -= 1
             self._note(scope, answer.status, time.monotonic() - began)

@@ -84,8 +84,11 @@ class Call:
         return now - self.began
 
     def pause(self) -> None:
+        """Lets go of its turn; what waits of the same requests stands behind the others too."""
         self.turn, self.paused = self.checked, True
         self.seconds += self.checked - self.began
+        for job in self.jobs:
+            job.request.turn = self.checked
 
     def resume(self) -> None:
         self.paused = False

@@ -18,9 +18,9 @@ PROBE_SECONDS = 1.5  # in which a healthy model decodes a word, even while it wo
 PROBE_MAX_AGE = 0.2  # seconds for which a probe's result is reused, so that many health checks cause few decodes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LookWork:
-    """Draws what a model attends to."""
+    """Draws what a model attends to. Never equal to another, so that no two share a batch: that would save nothing."""
 
     model: ServedModel
     target: str | None

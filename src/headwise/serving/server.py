@@ -1,4 +1,4 @@
-"""The server process: its socket, limits on slow connections, and the shutdown.
+"""The server process: its socket, and the shutdown.
 
 On SIGTERM or Ctrl-C no new requests are accepted, accepted ones are finished within a grace time, and the rest is
 answered with a 503. A second signal ends the process at once. On SIGHUP the models are read again.
@@ -16,76 +16,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.serving.app import Service
-from headwise.serving.limits import MAX_HEADERS
+from headwise.serving.connection import Connection
 from headwise.tasks.interface import Served
 
 LINGER = 0.5  # seconds in which kept-alive connections can learn that the server shuts down
+STOP_SECONDS = 1.0  # in which the threads of the engines end, after the last request has been answered
 IDLE = 30  # seconds after which a connection without requests is closed
 log = logging.getLogger("headwise.server")
 
 Reopen = Callable[[], Sequence[Served]]
-
-
-class Connection(HttpToolsProtocol):
-    """Limits the number of connections, and the size and the time of arrival of a request's headers."""
-
-    limits: Any  # set by `run`, for all connections
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._head = 0
-        self._timer = None
-        if len(self.connections) > self.limits.connections:
-            transport.write(
-                b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            )
-            transport.close()
-            return
-        self._timer = self.loop.call_later(self.limits.arrival, self._too_slow)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._head += len(data)
-        super().data_received(data)
-        if self._head > MAX_HEADERS and not self.transport.is_closing():
-            self.send_400_response("The headers of the request are too large.")
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.limits.arrival, self._too_slow)
-
-    def on_headers_complete(self) -> None:
-        self._stop_timer()
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        self._head = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._head = 0
-        super().on_message_complete()
-
-    def _too_slow(self) -> None:
-        self._timer = None
-        if not self.transport.is_closing():
-            self.transport.close()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class Server(uvicorn.Server):
@@ -193,7 +137,7 @@ def run(
     """
     # The event loop gets Python's global lock back sooner while the engines' threads run.
     sys.setswitchinterval(0.001)
-    connection = type("LimitedConnection", (Connection,), {"limits": service.limits})
+    connection = type("ServiceConnection", (Connection,), {"service": service})
     config = uvicorn.Config(
         service,
         http=connection,
@@ -210,3 +154,8 @@ def run(
         timeout_graceful_shutdown=2,
     )
     Server(config, service, reopen).run(sockets=[listening])
+    if not service.join_queues(STOP_SECONDS):
+        # Python would end these threads in the middle of a library's code, which ends the process with SIGABRT.
+        log.warning("an engine does not stop; the process ends without it")
+        logging.shutdown()
+        os._exit(0)

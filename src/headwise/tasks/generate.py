@@ -23,7 +23,7 @@ from headwise.tasks.automatic import (
     optimisation,
     optimises_itself,
 )
-from headwise.tasks.interface import Facts, LineScore, OnProgress
+from headwise.tasks.interface import Facts, LineScore, OnProgress, check_shown
 from headwise.tasks.text_data import TextTask
 from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
@@ -223,6 +223,9 @@ class Generate(TextTask):
 TASK = Generate()
 
 
+MOST_SHOWN = 400  # tokens of a text whose attention a server draws: the page grows with the square of the length
+
+
 class ServedGenerator:
     """A language model for a server, on torch with one thread, since requests run in parallel."""
 
@@ -249,6 +252,7 @@ class ServedGenerator:
     def look(self, text: str, target: str | None) -> str:
         from headwise.look.page import page
 
+        check_shown(self.count(text), MOST_SHOWN)
         one_torch_thread()
         look = TASK.look(self.generator, text, target)
         return page(look, look.panels(), "attention")

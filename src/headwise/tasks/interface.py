@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
-from headwise.errors import RecipeError, UsageError
+from headwise.errors import RecipeError, TooLarge, UsageError
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
@@ -236,6 +236,12 @@ class Task(ABC):
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> Served:
         """Opens the model for a server; the task's routes are in `serving/routes/`."""
         raise UsageError(f"{bundle.path}: headwise serve does not support the task '{self.name}' yet")
+
+
+def check_shown(tokens: int, most: int) -> None:
+    """Refuses to draw the attention in a text that is too long for a page."""
+    if tokens > most:
+        raise TooLarge(f"the text has {tokens:,} tokens, and a picture of attention may have {most:,}; shorten it")
 
 
 def check_fields(task: Task, recipe: Recipe) -> None:

@@ -17,7 +17,7 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
-from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared
+from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared, check_shown
 from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "torch", "ctranslate2")
 PROBE = "a"  # input that tests whether a model can decode
+# The fast engine cannot be interrupted within a sentence. On a server it decodes sentences of up to this many tokens ×
+# (beam + 1) only, which takes a model of the size of those that come with Headwise some 0.3 seconds.
+FAST_COST = 600
+MOST_SHOWN = 128  # tokens of a text whose attention a server draws: the page grows with the square of the length
 
 
 class Translator(translator.Translator):
@@ -242,31 +246,41 @@ class ServedTranslator:
         self, texts: Sequence[str], *, details: bool = False, torch: bool = False, **options: Any
     ) -> list[Translation]:
         """Translates; with `details`, each token has its log-probability. With `torch`, not on the fast engine."""
-        chosen = self._detailed if details else self.translator
-        if torch and isinstance(chosen.engine, AutoEngine):
-            chosen = Translator(chosen.bundle, chosen.tokenizers, chosen.engine.torch)
-        if torch or self.only_torch or options.get("glossary") or options.get("protect"):
-            one_torch_thread()
-        return chosen.translate(texts, **options)
+        if torch and self.has_torch:
+            return self._on_torch().translate(texts, **options)
+        return (self._detailed if details else self.translator).translate(texts, **options)
+
+    def _on_torch(self) -> Translator:
+        opened = self.translator
+        one_torch_thread()
+        if not isinstance(opened.engine, AutoEngine):
+            return opened
+        return Translator(opened.bundle, opened.tokenizers, opened.engine.torch)
 
     def look(self, text: str, target: str | None) -> str:
         """Returns a page that shows the attention in this translation, or in the model's own."""
         from headwise.look.page import page
 
+        tokens = self.translator.length(text)
+        check_shown(max(tokens, len(self.translator.tokenizers.target.encode(target or ""))), MOST_SHOWN)
+        slow = self.has_torch and too_slow(tokens, self.facts.default_beam or 1)
         one_torch_thread()
-        look = self.translator.look(text, target)
+        look = (self._on_torch() if slow else self.translator).look(text, target)
         return page(look, look.panels(), "attention")
+
+
+def too_slow(tokens: int, beam: int) -> bool:
+    """Tells whether a sentence takes the fast engine longer than a server may wait for it."""
+    return tokens * (beam + 1) > FAST_COST
 
 
 def _with_token_scores(opened: Translator) -> Translator:
     """Copies a translator, sharing its weights, so that it returns token scores (the torch engine always does)."""
-    engine: Any = copy.copy(opened.engine)
+    own = opened.engine
+    engine: Any = copy.copy(own.fast if isinstance(own, AutoEngine) else own)
     engine.scores = "tokens"
-    if isinstance(engine, AutoEngine):
-        fast: Any = copy.copy(engine.fast)
-        fast.scores = "tokens"
-        engine.fast = fast
-    return Translator(opened.bundle, opened.tokenizers, engine)
+    chosen = AutoEngine(engine, lambda: own.torch) if isinstance(own, AutoEngine) else engine
+    return Translator(opened.bundle, opened.tokenizers, chosen)
 
 
 def one_torch_thread() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from datetime import datetime
+from typing import Any
 
-from headwise.serving.logs import JsonLines, TextLines
+import pytest
+
+from headwise.serving.logs import JsonLines, TextLines, set_up_logs
 
 
 def record(**extra: object) -> logging.LogRecord:
@@ -31,9 +34,34 @@ def test_json_has_the_message_and_its_fields_on_one_line() -> None:
     assert (value["message"], value["status"], value["level"]) == ("é ok", 200, "info")
 
 
-def test_json_has_the_traceback_of_an_exception_in_one_field() -> None:
+def raised(text: str) -> tuple[Any, ...]:
     try:
-        raise ValueError("x")
+        raise ValueError(text)
     except ValueError as error:
-        line = JsonLines().format(record(exc_info=(type(error), error, error.__traceback__)))
-    assert "ValueError: x" in json.loads(line)["exception"]
+        return (type(error), error, error.__traceback__)
+
+
+@pytest.mark.parametrize("kind", [TextLines, JsonLines])
+def test_an_exception_is_a_type_and_a_place_and_does_not_quote_a_text(kind: type[logging.Formatter]) -> None:
+    line = kind().format(
+        record(msg="failed\nfuture: <Task exception=ValueError('secret')>", args=(), exc_info=raised("secret"))
+    )
+    assert "secret" not in line
+    assert "\n" not in line
+    assert "ValueError at " in line
+    assert "test_logs.py:" in line
+
+
+def test_libraries_that_quote_what_they_read_may_not_log(capsys: pytest.CaptureFixture[str]) -> None:
+    root, before = logging.getLogger(), logging.getLogger().handlers[:]
+    root.handlers.clear()
+    try:
+        set_up_logs("text", requests=True)
+        for name in ("python_multipart.multipart", "somebody.else"):
+            logging.getLogger(name).error("secret")
+        logging.getLogger("headwise.server").info("public")
+    finally:
+        root.handlers[:] = before
+    told = capsys.readouterr().err
+    assert "public" in told
+    assert "secret" not in told

@@ -22,15 +22,21 @@ if TYPE_CHECKING:
 
     from headwise.serving.batch_queue import BatchQueue
     from headwise.serving.limits import Limits
+    from headwise.serving.model_index import ModelIndex
     from headwise.serving.served_models import ServedModel
 
+FindQueue = Callable[["ModelIndex", dict[str, Any]], "BatchQueue | None"]
 MakeQueue = Callable[[str, int], "BatchQueue"]  # from its name in the metrics and its number of threads
 
 _registered: dict[str, TaskRoutes] = {}
 
 
 class Routes(Protocol):
-    """A module with a router. It may also have `open_paths`: paths that the guard lets through without a key."""
+    """A module with a router.
+
+    It may also have `open_paths`, which the guard lets through without a key, and `queue_of`: by path, a function from
+    a request's fields to the queue that the request will wait in, or to None if that cannot be told at a glance.
+    """
 
     router: APIRouter
     bodies: tuple[type[BaseModel], ...]  # for the OpenAPI schema
@@ -64,6 +70,11 @@ def all_routes() -> list[Routes]:
 def open_paths() -> frozenset[str]:
     """Collects the paths that are answered without a key, or whose handlers look for the key themselves."""
     return frozenset(path for routes in all_routes() for path in getattr(routes, "open_paths", ()))
+
+
+def queue_finders() -> dict[str, FindQueue]:
+    """Collects the functions `queue_of` by path. They get fields that nobody has checked."""
+    return {path: find for routes in all_routes() for path, find in getattr(routes, "queue_of", {}).items()}
 
 
 def path_templates() -> Callable[[str], str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
@@ -10,11 +10,21 @@ from pydantic import Field, StringConstraints
 
 from headwise.look.page import allowed_hashes
 from headwise.serving.app_state import AppState
+from headwise.serving.batch_queue import BatchQueue
+from headwise.serving.model_index import ModelIndex
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, read_body, unless_client_leaves
 from headwise.serving.schemas import Name, RequestBody
 
 MAX_LOOK = 400  # characters: the page grows with the square of the length
 router = APIRouter(default_response_class=Response)
+
+
+def _queue_of(index: ModelIndex, fields: dict[str, Any]) -> BatchQueue | None:
+    name = fields.get("model")
+    return next((model.side_queue for model in index.models.values() if name in (None, model.facts.name)), None)
+
+
+queue_of = {"/look": _queue_of}
 
 
 class LookBody(RequestBody):

@@ -25,6 +25,7 @@ from headwise.serving.routes.generate import (
     GenerateBody,
     Stop,
     generators,
+    queue_by_name,
     started,
 )
 from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
@@ -33,6 +34,9 @@ from headwise.serving.schemas import Name, Seed, Text, Whole
 MAX_PROMPTS = 8  # per request
 router = APIRouter(prefix="/v1", default_response_class=Response)
 NOT_SUPPORTED = ("best_of", "frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "suffix")
+
+
+queue_of = {"/v1/completions": queue_by_name}
 
 
 class OpenAIError(BaseModel):

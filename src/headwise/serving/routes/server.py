@@ -63,12 +63,18 @@ async def live() -> JSONResponse:
     "/health/ready", responses={200: {"model": HealthAnswer}, 403: ERROR_RESPONSES[403], 503: {"model": HealthAnswer}}
 )
 async def ready(request: Request) -> JSONResponse:
-    """Lets every model decode something. Answers 503 within 2 seconds if one is stuck or fails."""
+    """Lets every model decode something. Answers 503 within 2 seconds if one is stuck or fails.
+
+    The models are named only to those who have a key, where one is needed.
+    """
     found = list(AppState.of(request).index.models.values())
     problems = await asyncio.gather(*(model.problem() for model in found))
     states = {model.facts.name: problem or "ready" for model, problem in zip(found, problems, strict=True)}
     fine = not any(problems) and not request.app.state.guard.draining
-    return JSONResponse({"status": "ready" if fine else "not ready", "models": states}, 200 if fine else 503)
+    content: dict[str, Any] = {"status": "ready" if fine else "not ready"}
+    if request.scope.get("headwise.authorized"):
+        content["models"] = states
+    return JSONResponse(content, 200 if fine else 503)
 
 
 @router.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **KEYED})

@@ -14,14 +14,17 @@ from headwise import __version__
 from headwise.config.cores import decoding_cores
 from headwise.decoding.translator import Translation
 from headwise.serving.app_state import AppState
+from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.language_detection import Detection
 from headwise.serving.limits import MAX_TEXT, Limits
+from headwise.serving.model_index import ModelIndex
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, check_key, read_body, unless_client_leaves
 from headwise.serving.routes import MakeQueue
-from headwise.serving.routes.translation_model import TranslatedText, TranslationModel, TranslationSettings
+from headwise.serving.routes.translation_cost import TranslationSettings
+from headwise.serving.routes.translation_model import TranslatedText, TranslationModel
 from headwise.serving.routes.translators import Translators
 from headwise.serving.schemas import Name, RequestBody, Text, Whole
-from headwise.tasks.translate import ServedTranslator
+from headwise.tasks.translate import TASK, ServedTranslator
 from headwise.text.languages import name_of
 
 MAX_TEXTS = 100  # per request
@@ -45,6 +48,22 @@ def open_model(served: ServedTranslator, make_queue: MakeQueue, limits: Limits) 
         queue = make_queue("translate", 1)
         return TranslationModel(served, queue, queue)
     return TranslationModel(served, make_queue("translate", decoding_cores()), make_queue("exact", 1))
+
+
+def _queue_of(index: ModelIndex, fields: dict[str, Any]) -> BatchQueue | None:
+    name, source = fields.get("model"), fields.get("source", "auto")
+    found = [
+        model.side_queue if fields.get("glossary") or fields.get("protect") else model.queue
+        for model in index.of_task(TASK.name)
+        if model.facts.languages[1] == fields.get("target")
+        and source in ("auto", model.facts.languages[0])
+        and name in (None, model.facts.name)
+    ]
+    # Where the language is to be detected, it is one of these; it does not matter which if all are full.
+    return next((queue for queue in found if not queue.full), found[0] if found else None)
+
+
+queue_of = {"/translate": _queue_of}
 
 
 # ---- bodies

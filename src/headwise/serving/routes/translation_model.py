@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from headwise.decoding.translator import Translation, concatenated
+from headwise.serving.routes.translation_cost import Plan, TranslationSettings, plan_translation
 from headwise.serving.served_models import ServedModel
 from headwise.tasks.translate import ServedTranslator
 from headwise.text.html_text import Part, join_html, split_html
@@ -16,33 +16,19 @@ LONG_TEXT = 2_000  # characters: a longer text is split into sentences outside t
 
 
 @dataclass(frozen=True)
-class TranslationSettings:
-    """How texts are to be translated; sentences with equal settings may share a batch."""
-
-    beam: int | None = None
-    alternatives: int = 0
-    glossary: tuple[tuple[str, str], ...] = ()
-    protect: bool = False
-    details: bool = False
-
-    @property
-    def constrained(self) -> bool:
-        """Tells whether the translation must contain certain words: only torch can do that."""
-        return bool(self.glossary) or self.protect
-
-
-@dataclass(frozen=True)
 class TranslateWork:
-    """Translates sentences."""
+    """Translates sentences; with `torch`, not on the fast engine."""
 
     model: TranslationModel
     settings: TranslationSettings
+    torch: bool
 
     def run(self, items: Sequence[str]) -> Sequence[Translation]:
         settings = self.settings
         return self.model.served.translate(
             items,
             details=settings.details,
+            torch=self.torch,
             beam=settings.beam,
             n_best=1 + settings.alternatives,
             glossary=dict(settings.glossary),
@@ -59,21 +45,23 @@ class TranslatedText:
 
 
 class TranslationModel(ServedModel):
-    """Translates texts; constrained translations go through the side queue."""
+    """Translates texts. What only torch can do, or can do without blocking others, goes through the side queue."""
 
     served: ServedTranslator
 
+    def probe_side(self) -> None:
+        self.served.probe_torch()
+
     async def translate(self, texts: Sequence[str], settings: TranslationSettings) -> list[TranslatedText]:
         """Splits the texts, queues every sentence by itself, and joins the translations."""
-        split = self._split if sum(map(len, texts)) < LONG_TEXT else self._split_in_thread
-        pieces = await split(texts)
-        flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
-        beam = max(settings.beam or self.facts.default_beam or 1, 1 + settings.alternatives)
-        queue = self.side_queue if settings.constrained else self.queue
-        sizes = [beam * (10 + len(text)) for text in flat]
-        found = iter(await queue.submit(TranslateWork(self, settings), flat, sizes))
+        (self.side_queue if settings.constrained else self.queue).check_room()
+        if sum(map(len, texts)) < LONG_TEXT:
+            plan = plan_translation(self.served, texts, settings)
+        else:
+            plan = await asyncio.to_thread(plan_translation, self.served, texts, settings)
+        found = iter(await self._translate_all(plan, settings))
         answers = []
-        for sentences in pieces:
+        for sentences in plan.sentences:
             parts: list[Translation] = [next(found) for piece in sentences if piece.text]
             whole = self.served.translator.joined(sentences, [[part, *part.alternatives] for part in parts])
             answers.append(TranslatedText(whole, parts))
@@ -86,11 +74,14 @@ class TranslationModel(ServedModel):
         found = iter(await self.translate(texts, settings))
         return [_joined(parts, [next(found) for part in parts if part.text]) for parts in split]
 
-    async def _split(self, texts: Sequence[str]) -> list[Any]:
-        return [self.served.translator.pieces(text, True) for text in texts]
-
-    async def _split_in_thread(self, texts: Sequence[str]) -> list[Any]:
-        return [await asyncio.to_thread(self.served.translator.pieces, text, True) for text in texts]
+    async def _translate_all(self, plan: Plan, settings: TranslationSettings) -> list[Translation]:
+        found: dict[int, Translation] = {}
+        for queue, torch in ((self.queue, False), (self.side_queue, True)):
+            places = [place for place, one in enumerate(plan.planned) if one.slow == torch]
+            texts, sizes = [plan.planned[place].text for place in places], [plan.size(place) for place in places]
+            work = TranslateWork(self, settings if torch else settings.unconstrained, torch)
+            found |= zip(places, await queue.submit(work, texts, sizes), strict=True)
+        return [found[place] for place in range(len(plan.planned))]
 
 
 def _joined(parts: Sequence[Part], texts: Sequence[TranslatedText]) -> TranslatedText:
