@@ -69,6 +69,19 @@ def test_added_tokens_are_judged_as_if_the_whole_were_looked_at() -> None:
         assert required.after_each(said, follow) == [required.needed([*said, token]) for token in follow]
 
 
+def test_what_is_said_step_by_step_is_judged_like_the_whole() -> None:
+    """A search asks for ever longer sequences, of which only the end is scanned again."""
+    chance = random.Random(2)
+    phrases = (A, B, B, RequiredPhrase(((31,), (30, 31)), whole=False), RequiredPhrase(((12, 20),), ordered=True))
+    request = Request(phrases=phrases, edges=EDGES)
+    for _ in range(50):
+        stepwise, said = Requirements(request), list[int]()
+        for _ in range(25):
+            said = [*said, chance.choice([5, 10, 11, 12, 20, 30, 31])]
+            assert stepwise.needed(said) == Requirements(request).needed(said)
+            assert stepwise.next_tokens(said) == Requirements(request).next_tokens(said)
+
+
 def contains(tokens: tuple[int, ...], phrase: tuple[int, ...]) -> int:
     return sum(tokens[i : i + len(phrase)] == phrase for i in range(len(tokens) - len(phrase) + 1))
 
