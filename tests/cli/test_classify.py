@@ -135,3 +135,12 @@ def test_classifying_and_embedding_from_cold_do_not_import_torch(classifier_mode
         out, err = start(verb, "--model", model, "dog cat").communicate()
         assert out, err.decode()
         assert err.decode().splitlines()[-1] == "torch imported: False"
+
+
+def test_the_confusion_is_drawn_and_heads_are_ranked(classifier_model: Path, tmp_path: Path) -> None:
+    table = classifier_model.parents[1] / "test.csv"
+    done = run("evaluate", "--model", classifier_model, "--table", table, "--output", tmp_path / "confusion.svg")
+    assert done.code == 0
+    assert "animals" in (tmp_path / "confusion.svg").read_text() or (tmp_path / "confusion.svg").stat().st_size > 1000
+    done = run("look", "--model", classifier_model, "dog red", "--between", "dog", "red")
+    assert [line.split("\t")[1] for line in done.lines] == ["layer 1"] * 2

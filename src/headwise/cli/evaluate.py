@@ -60,7 +60,10 @@ def evaluate(
     whole_lines: Annotated[
         bool, typer.Option("--whole-lines", help="Translate each line as a whole, even if it has several sentences.")
     ] = False,
-    output: Annotated[str, typer.Option("--output", "-o", help="Also write the translations to this file.")] = "",
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="Also write the translations, or (.svg, .png) a picture of the confusion."),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, perplexity, or accuracy and macro-F1.
@@ -95,7 +98,9 @@ def evaluate(
     with progress("tokens" if text else "lines") as advance:
         result = run(model, advance, **asked)
     _warn_of_overlap(result.overlap)
-    if output:
+    if output and hasattr(result, "picture"):
+        result.picture(output)
+    elif output:
         from headwise.files import whole_file
 
         with whole_file(output) as stream:

@@ -37,6 +37,10 @@ def look(
             "words; saliency is gradient × input.",
         ),
     ] = "attention",
+    between: Annotated[
+        tuple[str, str],
+        typer.Option("--between", help="Rank all heads by the attention that one word pays to another: it animal."),
+    ] = ("", ""),
     layer: Annotated[int | None, typer.Option("--layer", help="Only this layer, counted from 1.")] = None,
     head: Annotated[int | None, typer.Option("--head", help="Only this head, counted from 1.")] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Merge the pieces of each word.")] = False,
@@ -56,9 +60,10 @@ def look(
     - `headwise look --model RUN/model "The dog sleeps." --what cross --layer 3 --head 2 --output cross.png`
     - `headwise look --model RUN/model "The dog sleeps." --target "Der Hund schläft." --output forced.html`
     - `headwise look --model RUN/model "The dog sleeps." --what alignment` prints links in Moses format (0-0 1-1)
+    - `headwise look --model minilm "The animal slept because it was tired." --between it animal`
     - `headwise look --model RUN/model "Once upon a time" --what saliency --merge --output saliency.svg`
     """
-    if output is None and what != "alignment":
+    if output is None and what != "alignment" and not all(between):
         raise UsageError("name the file to write: --output attention.html (or .svg, .png)")
     if output is not None and output.suffix.lower() not in (".html", ".svg", ".png"):
         raise UsageError(f"{output}: the name of the output must end in .html, .svg or .png")
@@ -68,6 +73,13 @@ def look(
     from headwise.workflows.look import look_inside
 
     seen = look_inside(directory, text, target, beam=beam)
+    if all(between):
+        from headwise.look.between import rank_heads
+
+        ranked = rank_heads(seen, *between)
+        layer, head = layer or ranked[0].layer, head or ranked[0].head  # what a picture shows
+        for one in ranked:
+            print(f"{one.weight:.4f}\tlayer {one.layer}\thead {one.head}\tmost to {one.favourite}")
     if what == "alignment":
         print(seen.alignment(layer, head))
     if output is not None:

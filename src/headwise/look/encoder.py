@@ -1,4 +1,4 @@
-"""Looks inside an encoder that classifies: attention in one text, and which of its tokens speak for a label."""
+"""Looks inside an encoder: attention in one text, and which of its tokens speak for a label."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from headwise.errors import UsageError
 from headwise.look.capture import Look, Steps
@@ -17,16 +18,28 @@ from headwise.nn import capture_attention
 from headwise.text.tokenizer import Tokenizer
 
 
+def look_at_input(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Look:
+    """Runs one pass over an input with its special tokens, of a model that has no label to ask about."""
+    model.eval()
+    text = torch.tensor([list(ids)], device=next(model.parameters()).device)
+    with torch.no_grad():
+        attention = _attention(model, text)
+
+    def find_saliency() -> Floats:
+        raise UsageError("saliency needs a label; this model has none: look at its attention")
+
+    read = Reading.of(tokenizer, ids)
+    said = Reading([Token(read.text, read.text)], [[0]], read.text)
+    return Look(read, said, said, attention, None, Steps(np.zeros(1, dtype=np.float32), [[]]), find_saliency)
+
+
 def look_at_label(model: Network, tokenizer: Tokenizer, ids: Sequence[int], label: str, answer: int) -> Look:
     """Runs one pass over an input with its special tokens; saliency (1, S) is that of the class `answer`."""
     model.eval()
     text = torch.tensor([list(ids)], device=next(model.parameters()).device)
-    with torch.no_grad(), capture_attention(model) as captured:
+    with torch.no_grad():
+        attention = _attention(model, text)
         chances = model(text)[0].float().softmax(dim=-1)
-    attention = {
-        kind: np.stack([captured[name][0][0].float().cpu().numpy() for name in names])
-        for kind, names in model.attention_names().items()
-    }
 
     def find_saliency() -> Floats:
         entrance = model.entrance()
@@ -38,3 +51,13 @@ def look_at_label(model: Network, tokenizer: Tokenizer, ids: Sequence[int], labe
     said = Reading([Token(label, label)], [[0]], label)
     steps = Steps(np.array([chance], dtype=np.float32), [[(label, chance)]])
     return Look(Reading.of(tokenizer, ids), said, said, attention, None, steps, find_saliency)
+
+
+def _attention(model: Network, text: Tensor) -> dict[str, Floats]:
+    """The weights of every layer and head by kind, (L, H, S, S)."""
+    with capture_attention(model) as captured:
+        model.states(text)
+    return {
+        kind: np.stack([captured[name][0][0].float().cpu().numpy() for name in names])
+        for kind, names in model.attention_names().items()
+    }

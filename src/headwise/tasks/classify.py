@@ -72,6 +72,17 @@ class ClassScores:
             *(["", "most frequent mistakes:", *wrong] if wrong else []),
         ]
 
+    def picture(self, path: str) -> None:
+        """Draws the confusion matrix: of each label (row) the share of each answer (column)."""
+        from headwise.look.panels import Panel
+        from headwise.look.pictures import panels_picture
+
+        matrix = self.confusion.matrix
+        shares = (matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)).astype(np.float32)
+        labels = self.confusion.labels
+        panel = Panel("confusion", "Confusion", shares[None, None], labels, labels, "label", "answer", numbered=False)
+        panels_picture([panel], path)
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "accuracy": self.confusion.accuracy,

@@ -36,6 +36,7 @@ from headwise.text.tables import read_table_batches
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
     from headwise.data.contrast import ContrastBatches
+    from headwise.look.capture import Look
     from headwise.losses import BatchLoss, Loss
     from headwise.models.interface import Network
 
@@ -206,6 +207,15 @@ class Embed(Task):
             len(rows), float((ranks == 1).mean()), float((1 / ranks).mean()), correlation, signature,
             seen_in_training(bundle.card, "text", [row[0] for row in rows]),
         )  # fmt: skip
+
+    def look(self, opened: Embedder, item: str, target: str | None = None, **options: Any) -> Look:
+        from headwise.look.encoder import look_at_input
+
+        network = getattr(opened.engine, "network", None)
+        if network is None or target is not None:
+            raise UsageError("looking at sentence vectors needs the torch engine, and takes no --target")
+        (ids,) = INPUTS.encode([item], Assets(opened.assets.text), opened.longest)
+        return look_at_input(network, opened.assets.tokenizers.source, ids)
 
 
 TASK = Embed()

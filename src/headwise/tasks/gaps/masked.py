@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headwise.data.masked import MaskedBatches
     from headwise.data.masking import Masking
     from headwise.data.store import Store
+    from headwise.look.capture import Look
     from headwise.tasks.filler import Filler
 
 
@@ -58,6 +59,11 @@ class MaskedGaps(Gaps):
         network, rule = load_model(bundle), masking(tokenizer)
         found = masked_scores(network, tokenizer, lines, rule, stride=stride, on_progress=on_progress)
         return replace(found, overlap=seen_in_training(bundle.card, "text", lines))
+
+    def look(self, opened: Any, text: str) -> Look:
+        from headwise.look.encoder import look_at_input
+
+        return look_at_input(opened.network, opened.tokenizer, opened.encode(text))
 
 
 GAPS = MaskedGaps()
