@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from headwise.workflows.train import Finished
 
 _SMOOTH = 0.95  # smoothing of the live figures
+_SILENT = 10.0  # seconds after which a line is printed where there is no terminal, whatever training.log_every says
+_WIDE = 110  # columns from which on the live line has all figures; the time left is visible at any width
 
 
 class Live:
@@ -27,7 +30,9 @@ class Live:
     def __init__(self, stream: TextIO) -> None:
         self.console = Console(file=stream, highlight=False)
         self.terminal = self.console.is_terminal
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn())
+        self.wide = self.console.width >= _WIDE
+        bar = BarColumn(bar_width=24 if self.wide else 12)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), bar, TimeRemainingColumn())
         self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.terminal)
         self.task: TaskID | None = None
         self.stage = ""
@@ -87,6 +92,7 @@ class _LiveHook(Hook):
     def __init__(self, live: Live) -> None:
         self.live = live
         self.speed = self.loss = self.padding = 0.0
+        self.spoke = time.monotonic()
 
     def begin(self, trainer: Trainer) -> None:
         self.live.clear()
@@ -102,9 +108,14 @@ class _LiveHook(Hook):
         self.padding = _blend(self.padding, padding)
         if self.live.terminal:
             self.live.training(trainer.progress(), self._line(trainer, update))
+        elif time.monotonic() - self.spoke >= _SILENT:
+            self.spoke = time.monotonic()
+            self.live.say(f"{self._line(trainer, update)}  {trainer.progress():.0%} done")
 
     def _line(self, trainer: Trainer, update: Update) -> str:
         perplexity = math.exp(min(self.loss, 50.0))
+        if not self.live.wide:
+            return f"update {trainer.step:,}  loss {self.loss:.3f}  {self.speed:,.0f} tok/s"
         return (
             f"update {trainer.step:,}  loss {self.loss:.3f}  ppl {perplexity:,.1f}  lr {update.rate:.2e}  "
             f"{self.speed:,.0f} tok/s  pad {self.padding:.0%}"
@@ -113,13 +124,14 @@ class _LiveHook(Hook):
     def on_record(self, trainer: Trainer, record: Record) -> None:
         match record["event"]:
             case "train" if not self.live.terminal:
+                self.spoke = time.monotonic()
                 self.live.say(
                     f"update {record['step']} loss {record['log_loss']:.4f} ppl {record['perplexity']:.2f} "
                     f"lr {record['rate']:.3e} tokens/s {self.speed:.0f} padding {record['padding']:.3f}"
                 )
             case "validation" | "average" if "log_loss" in record:
                 self._validation(record)
-            case "warning" | "not saved":
+            case "warning" | "not saved" | "slow":
                 self.live.say(f"warning: {record['message']}", style="yellow")
             case "skipped":
                 lines = ", ".join(map(str, record["lines"][:5]))

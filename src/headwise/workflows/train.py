@@ -49,6 +49,7 @@ from headwise.training.gather import FullModel, Replica
 from headwise.training.hooks import Log, Save, Scorer, StopAtBadNumbers, Validate
 from headwise.training.loop import Hook, Trainer
 from headwise.training.optimizers import build_optimizer
+from headwise.training.pace import Pace
 from headwise.training.parallel import RankUpdater, replicate, shard
 from headwise.training.resume import restore
 from headwise.training.schedules import build_schedule, warmup_updates
@@ -234,7 +235,7 @@ class _Training:
         if not self.world.leads:
             return []
         settings = self.recipe.training
-        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Diagnostics()]
+        hooks: list[Hook] = [Log(self.directory.path, settings.log_every), Diagnostics(), Pace()]
         hooks += [StopAtBadNumbers(settings.max_bad_updates, self.prepared.training.place)]
         hooks += [*([validate] if self.prepared.validation is not None else []), *extra]
         return [*hooks, TensorBoard(self.directory.path), save]

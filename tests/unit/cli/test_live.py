@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from headwise.cli import live as live_module
 from headwise.cli.live import Live
 from headwise.training.loop import Trainer
 from headwise.workflows.train import Finished
@@ -50,3 +54,33 @@ def test_the_end_says_where_everything_is_and_how_to_go_on() -> None:
         "curves: headwise plot runs/my",
         "stopped at update 20 and saved; run the same command to resume",
     ]
+
+
+def test_a_line_comes_every_ten_seconds_where_records_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(live_module.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    update = SimpleNamespace(tokens=90, positions=100, log_loss=2.5, skipped=False, rate=1e-3)
+    trainer: Any = SimpleNamespace(step=7, took=0.5, progress=lambda: 0.25)
+    with Live(stream) as live:
+        for now[0] in (4.0, 9.0, 11.0, 15.0, 22.0):
+            live.hook.after_update(trainer, cast("Any", update), cast("Any", None))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("update 7  loss 2.500")
+    assert lines[0].endswith("25% done")
+
+
+def test_the_time_left_is_visible_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = io.StringIO()
+    update = SimpleNamespace(tokens=90_000, positions=100_000, log_loss=12.345, skipped=False, rate=1e-3)
+    trainer: Any = SimpleNamespace(step=1_234_567, took=0.5, progress=lambda: 0.25)
+    live = Live(stream)
+    live.hook.after_update(trainer, cast("Any", update), cast("Any", None))
+    live.console.print(live.bar.get_renderable())
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).strip("\n").splitlines()[-1]
+    assert "update 1,234,567  loss 12.345" in shown
+    assert re.search(r"\d:\d\d:\d\d|-:--:--", shown), shown
+    assert len(shown) <= 80
