@@ -95,3 +95,18 @@ def test_a_folder_is_all_that_training_needs(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert (tmp_path / "run/model/preprocessing.json").is_file()
     assert run("info", tmp_path / "run/model").code == 0
+
+
+def test_look_draws_the_heads_over_the_picture(stripes_model: Path, tmp_path: Path) -> None:
+    picture = stripes_model.parents[1] / "lying.png"
+    for name in ("heads.html", "heads.png"):
+        done = run("look", "--model", stripes_model, picture, "--output", tmp_path / name)
+        assert done.code == 0, done.err
+        assert (tmp_path / name).stat().st_size > 1000
+    forced = run("look", "--model", stripes_model, picture, "--target", "standing", "--output", tmp_path / "other.html")
+    assert forced.code == 0
+    assert "standing" in (tmp_path / "other.html").read_text()
+    wrong = run("look", "--model", stripes_model, picture, "--target", "sitting", "--output", tmp_path / "no.html")
+    assert (wrong.code, "no label 'sitting'" in wrong.err) == (2, True)
+    words = run("look", "--model", stripes_model, picture, "--between", "a", "b")
+    assert (words.code, "a picture has none" in words.err) == (2, True)

@@ -14,8 +14,8 @@ from headwise.bundle.directory import Bundle
 from headwise.evaluation.classification import softmax
 
 if TYPE_CHECKING:
-    from headwise.look.capture import Look
     from headwise.tasks.inputs.interface import Inputs
+    from headwise.tasks.interface import Seen
 
 
 class Engine(Protocol):
@@ -71,7 +71,7 @@ class Classifier:
         """The longest input, in tokens."""
         return self.bundle.settings.longest
 
-    def look(self, item: Any, label: str | None = None) -> Look:
+    def look(self, item: Any, label: str | None = None) -> Seen:
         """Shows the attention in one item, and what in it speaks for a label, by default the likeliest."""
         from headwise.tasks.classify import TASK
 

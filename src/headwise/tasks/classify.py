@@ -30,12 +30,11 @@ from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.tasks.automatic import Choice, DataFacts
 from headwise.tasks.classifier import Classifier
 from headwise.tasks.inputs import inputs_of_model, inputs_of_recipe, inputs_of_store
-from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress, Task
+from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress, Seen, Task
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
     from headwise.data.cursor import Batches
-    from headwise.look.capture import Look
     from headwise.losses import BatchLoss, Loss
     from headwise.models.interface import Network
 
@@ -237,7 +236,7 @@ class Classify(Task):
             None if examples.texts is None else seen_in_training(bundle.card, "text", examples.texts),
         )  # fmt: skip
 
-    def look(self, opened: Classifier, item: Any, target: str | None = None, **options: Any) -> Look:
+    def look(self, opened: Classifier, item: Any, target: str | None = None, **options: Any) -> Seen:
         if target is not None and target not in opened.labels:
             raise UsageError(f"the model has no label '{target}'; it has {', '.join(opened.labels[:20])}")
         label = target or opened.classify([item])[0].label

@@ -16,7 +16,7 @@ from headwise.tasks.classifier import Engine
 from headwise.tasks.inputs.text import INPUTS
 
 if TYPE_CHECKING:
-    from headwise.look.capture import Look
+    from headwise.tasks.interface import Seen
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Embedder:
         found = nearest(vectors[0], vectors[1:], top)
         return [Neighbour(texts[place], place, similarity) for place, similarity in found]
 
-    def look(self, text: str) -> Look:
+    def look(self, text: str) -> Seen:
         """Shows the attention in one text."""
         from headwise.tasks.embed import TASK
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from headwise.data.batch import Batch
     from headwise.data.cursor import Batches
     from headwise.evaluation.contamination import Overlap
-    from headwise.look.capture import Look
     from headwise.losses import BatchLoss, Loss
     from headwise.models.interface import Network
     from headwise.tasks.automatic import Choice, DataFacts
@@ -73,6 +72,26 @@ class Evaluated(Protocol):
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the result as JSON."""
+        ...
+
+
+class Seen(Protocol):
+    """What `headwise look` found in one item."""
+
+    @property
+    def attention(self) -> Any:
+        """The weights; a picture has one array, a text one for each kind of attention."""
+        ...
+
+    def alignment(self, layer: int | None = None, head: int | None = None) -> Any:
+        """Links of words; printed."""
+        ...
+
+    def save(
+        self, path: str | Path, what: str = "attention", layer: int | None = None, head: int | None = None,
+        merge_pieces: bool = False,
+    ) -> None:  # fmt: skip
+        """Writes a file in the format of its suffix."""
         ...
 
 
@@ -229,7 +248,7 @@ class Task(ABC):
         """Computes log-probabilities of given text, line by line; `files` has a file for each field that is read."""
         raise UsageError(f"{bundle.path}: models of the task '{self.name}' cannot score text")
 
-    def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Look:
+    def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Seen:
         """Shows what every head attends to in one item."""
         raise UsageError(f"headwise look does not support the task '{self.name}' yet")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwise.bundle.directory import open_bundle
-from headwise.look.capture import Look
 from headwise.tasks import find_task
+from headwise.tasks.interface import Seen
 
 
-def look_inside(model: str | Path, text: str, target: str | None = None, *, beam: int | None = None) -> Look:
+def look_inside(model: str | Path, text: str, target: str | None = None, *, beam: int | None = None) -> Seen:
     """What the model in a directory attends to. Without `target`, a translator's own translation is looked at."""
     bundle = open_bundle(model)
     task = find_task(bundle.task_name)

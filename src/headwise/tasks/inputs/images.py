@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from headwise.data.pixel_batches import PixelBatches
+    from headwise.look.picture_look import PictureLook
+    from headwise.models.interface import Network
 
 PICTURES = 128  # of a batch, where the recipe does not say
 KIND = "images"
@@ -185,6 +187,13 @@ class ImageInputs(Inputs):
         import torch
 
         return (torch.from_numpy(several[0].how.normalised(np.stack([one.pixels for one in several]))),)
+
+    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> PictureLook:
+        from headwise.look.picture_look import look_at_picture
+
+        encoded = self.encode([item], assets, longest)
+        (inputs,) = self.tensors(encoded)
+        return look_at_picture(network, encoded[0].pixels, inputs, answer, assets.labels[answer])
 
 
 INPUTS = ImageInputs()

@@ -19,13 +19,12 @@ from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.errors import UsageError
 from headwise.tasks.automatic import Choice, DataFacts
-from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress
+from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress, Seen
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from headwise.data.cursor import Batches
-    from headwise.look.capture import Look
     from headwise.models.interface import Network
 
 
@@ -117,6 +116,6 @@ class Inputs(ABC):
         """An engine without torch; raises UsageError where there is none."""
         raise UsageError("ctranslate2 does not run this model; use --engine torch")
 
-    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Look:
+    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Seen:
         """Shows what the network attends to in one item, and what of it speaks for the class `answer`."""
         raise UsageError("headwise look does not support models of this kind yet")

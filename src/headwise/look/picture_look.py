@@ -1,0 +1,178 @@
+"""What a network attends to in a picture: each head's map, attention rollout, gradient × input, over the picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from headwise.errors import UsageError
+from headwise.files import write_whole
+from headwise.look.panels import Floats
+from headwise.look.saliency import log_odds
+from headwise.models.interface import Network
+from headwise.nn import capture_attention
+
+WHAT = ("attention", "encoder", "saliency")
+SHOWN_SIDE = 168  # pixels of a picture in a page
+_RED, _BLUE = np.array([220.0, 30.0, 30.0]), np.array([30.0, 60.0, 220.0])
+
+
+@dataclass(frozen=True)
+class PictureLook:
+    """The arrays behind the drawings. `attention` is (L, H, N, N) over all tokens; [CLS], if there is one, is first."""
+
+    pixels: NDArray[np.uint8]  # (size, size, 1 or 3), as the network read it
+    attention: Floats
+    grid: tuple[int, int]  # rows and columns of patches
+    saliency: Floats  # (size, size): gradient × input of the label's log-odds, summed over the channels
+    label: str  # that the saliency is about
+
+    @property
+    def maps(self) -> Floats:
+        """How much attention each patch gets from [CLS], or on average, by layer and head: (L, H, rows, columns)."""
+        return self._over_patches(self.attention)
+
+    @property
+    def rollout(self) -> Floats:
+        """Attention through all layers, (rows, columns): products of the heads' mean with half of the residual path.
+
+        Abnar and Zuidema 2020 (arXiv 2005.00928), section 3.
+        """
+        tokens = self.attention.shape[-1]
+        flow = np.eye(tokens, dtype=np.float32)
+        for weights in self.attention.mean(axis=1):  # (N, N) of each layer, first layer first
+            flow = (0.5 * weights + 0.5 * np.eye(tokens, dtype=np.float32)) @ flow
+        return self._over_patches(flow)
+
+    def _over_patches(self, weights: Floats) -> Floats:
+        patches = self.grid[0] * self.grid[1]
+        leading = weights.shape[-1] - patches
+        rows = weights[..., 0, leading:] if leading else weights.mean(axis=-2)
+        return rows.reshape(*rows.shape[:-1], *self.grid)
+
+    def alignment(self, layer: int | None = None, head: int | None = None) -> str:
+        raise UsageError(f"a picture has no alignment; choose --what {', '.join(WHAT)}")
+
+    def drawings(
+        self, what: str = "attention", layer: int | None = None, head: int | None = None
+    ) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+        """Yields titles and pictures (size, size, 3): the picture itself, then what was asked for over it."""
+        if what not in WHAT:
+            raise UsageError(f"--what {what} is not for pictures; choose one of {', '.join(WHAT)}")
+        base = np.broadcast_to(self.pixels, (*self.pixels.shape[:2], 3))
+        yield self.label, np.array(base)
+        if what != "saliency":
+            layers, heads = self.attention.shape[:2]
+            for one in _numbers("layer", layer, layers):
+                for other in _numbers("head", head, heads):
+                    yield f"layer {one}, head {other}", overlay(base, self.maps[one - 1, other - 1])
+        if what == "attention" and layer is None and head is None:
+            yield "attention rollout", overlay(base, self.rollout)
+        if what != "encoder" and layer is None and head is None:
+            yield "gradient × input", overlay(base, self.saliency, signed=True)
+
+    def save(
+        self, path: str | Path, what: str = "attention", layer: int | None = None, head: int | None = None,
+        merge_pieces: bool = False,
+    ) -> None:  # fmt: skip
+        """Writes a .png, or a page (.html) that holds its pictures and fetches nothing."""
+        drawn, path = list(self.drawings(what, layer, head)), Path(path)
+        if path.suffix.lower() == ".html":
+            write_whole(path, _page(drawn).encode())
+        elif path.suffix.lower() == ".png":
+            write_whole(path, _packed(_sheet(drawn)))
+        else:
+            raise UsageError(f"{path}: pictures are written as .png or .html; change the name of the output")
+
+
+def look_at_picture(
+    network: Network, pixels: NDArray[np.uint8], inputs: Tensor, answer: int, label: str
+) -> PictureLook:
+    """`inputs` (1, C, size, size) are the normalised numbers of `pixels`; `answer` is the class that is asked about."""
+    names = network.attention_names()["encoder"]
+    with torch.no_grad(), capture_attention(network) as seen:
+        network.hidden(inputs)  # type: ignore[operator]
+    attention = torch.stack([seen[name][0][0] for name in names]).float().cpu().numpy()  # (L, H, N, N)
+    asked = inputs.detach().clone().requires_grad_(True)
+    with torch.enable_grad():
+        logits = network(asked)  # (1, classes)
+        (gradient,) = torch.autograd.grad(log_odds(logits, torch.tensor([answer]))[0], asked)
+    saliency = (gradient * asked).detach().sum(dim=1)[0].float().cpu().numpy()  # (size, size)
+    grid: tuple[int, int] = network.grid(inputs)  # type: ignore[operator]
+    return PictureLook(pixels, attention, grid, saliency, label)
+
+
+def overlay(base: NDArray[np.uint8], values: Floats, signed: bool = False) -> NDArray[np.uint8]:
+    """Colours over a picture: the largest value is red; with `signed`, what is below zero is blue."""
+    height, width = base.shape[:2]
+    large = np.asarray(Image.fromarray(values.astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR))
+    least = 0.0 if signed else float(large.min())
+    span = float(np.abs(large - least).max()) or 1.0
+    share = ((large - least) / span)[..., None]  # -1 … 1, or 0 … 1
+    colour = np.where(share >= 0, _RED, _BLUE)
+    opacity = 0.75 * np.abs(share)
+    return np.asarray((1 - opacity) * base + opacity * colour).round().astype(np.uint8)
+
+
+def _numbers(kind: str, wanted: int | None, count: int) -> range:
+    if wanted is None:
+        return range(1, count + 1)
+    if not 1 <= wanted <= count:
+        raise UsageError(f"there is no {kind} {wanted}: the network has {kind}s 1 to {count}")
+    return range(wanted, wanted + 1)
+
+
+def _enlarged(pixels: NDArray[np.uint8]) -> Image.Image:
+    times = max(1, SHOWN_SIDE // max(pixels.shape[:2]))
+    image = Image.fromarray(pixels)
+    return image.resize((image.width * times, image.height * times), Image.Resampling.NEAREST)
+
+
+def _packed(image: Image.Image) -> bytes:
+    stream = BytesIO()
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def _sheet(drawn: list[tuple[str, NDArray[np.uint8]]]) -> Image.Image:
+    """All drawings in rows, each with its title above."""
+    from PIL import ImageDraw
+
+    pictures = [_enlarged(pixels) for _, pixels in drawn]
+    wide, high, margin, line = pictures[0].width, pictures[0].height, 8, 14
+    columns = min(len(pictures), max(1, round(len(pictures) ** 0.5)))
+    rows = -(-len(pictures) // columns)
+    sheet = Image.new("RGB", (columns * (wide + margin) + margin, rows * (high + margin + line) + margin), "white")
+    pen = ImageDraw.Draw(sheet)
+    for number, ((title, _), picture) in enumerate(zip(drawn, pictures, strict=True)):
+        left = margin + number % columns * (wide + margin)
+        top = margin + number // columns * (high + margin + line)
+        pen.text((left, top), title.encode("latin-1", "replace").decode("latin-1")[: wide // 6], fill="black")
+        sheet.paste(picture, (left, top + line))
+    return sheet
+
+
+def _page(drawn: list[tuple[str, NDArray[np.uint8]]]) -> str:
+    figures = "\n".join(
+        f'<figure><img alt="{html.escape(title)}" src="data:image/png;base64,'
+        f'{base64.b64encode(_packed(_enlarged(pixels))).decode()}"><figcaption>{html.escape(title)}</figcaption></figure>'
+        for title, pixels in drawn
+    )
+    title = html.escape(drawn[0][0])
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Attention: {title}</title>\n'
+        "<style>body{font:14px sans-serif;margin:1rem;color-scheme:light dark}figure{display:inline-block;margin:.4rem}"
+        f"img{{image-rendering:pixelated}}</style></head>\n<body><h1>{title}</h1>\n"
+        "<p>Red: where a head looks (from [CLS], or all patches on average). Rollout: through all layers. "
+        f"Gradient × input: red speaks for the label, blue against it.</p>\n{figures}\n</body></html>\n"
+    )
