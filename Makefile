@@ -1,5 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv, made once and refreshed when pyproject.toml or
-# constraints.txt change. The constraints name the CPU build of torch; on a GPU machine install with your own.
+# constraints.txt change. The constraints fix torch's version, not its build: on Linux pip takes the build with CUDA from
+# PyPI, which works without a GPU too but is larger by gigabytes. For the CPU build install it first, into .venv:
+#   .venv/bin/pip install torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
 PYTHON ?= python3
 BIN := .venv/bin
 
