@@ -45,8 +45,8 @@ def expressions(
     """Draws expressions of `shortest` to `longest` tokens, nested at most `deepest` deep; the seed decides all."""
     if count < 0 or not 3 <= shortest <= longest or deepest < 1:
         raise UsageError(
-            f"expressions have at least 3 tokens and 1 level, and the longest is not below the shortest; not {shortest} to "
-            f"{longest} tokens and {deepest} levels"
+            "expressions have at least 3 tokens and 1 level, and the longest is not below the shortest; not "
+            f"{shortest} to {longest} tokens and {deepest} levels"
         )
     for number in range(count):
         chance = random.Random(f"{seed}/{number}")
