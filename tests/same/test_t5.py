@@ -9,18 +9,24 @@ import pytest
 import torch
 from fixtures_decoding import Uncached, exhaustive, random_sources
 from fixtures_models import english_sentences, teach, word_tokenizers
+from safetensors.torch import load_file
+from small_recipe import write_small_recipe
 from torch.testing import assert_close
 
 import headwise
+from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import save_model
+from headwise.config.recipe import load_recipe
 from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import FastStepper, fast_stepper
 from headwise.decoding.options import Request, RequiredPhrase, Sampling, SearchOptions
 from headwise.decoding.source_batches import Sources
 from headwise.decoding.token_loop import greedy_search
 from headwise.decoding.torch_engine import TorchEngine
+from headwise.errors import RecipeError
 from headwise.models.t5 import T5
 from headwise.text.tokenizer import EOS
+from headwise.workflows.train import train
 
 VERSIONS: dict[str, dict[str, Any]] = {
     "1.0": {},
@@ -136,3 +142,24 @@ def test_ctranslate2_writes_what_torch_writes_on_500_sentences(taught: Path, bea
         assert other.stopped == one.stopped
         assert other.log_probs == pytest.approx(one.log_probs, abs=1e-3)
     assert len({one.text for one in ours}) > 300  # not an empty comparison
+
+
+def test_a_recipe_of_t5_is_trained_and_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path) -> None:
+    recipe = write_small_recipe(
+        tmp_path, model={"family": "t5", "preset": "t5-tiny", "head_dim": 8, "dropout": 0.2},
+        training={"steps": 6, "save_every": 3, "validate_every": 6},
+    )  # fmt: skip
+    whole = train(*load_recipe(recipe), tmp_path / "whole")
+    train(*load_recipe(recipe, ["training.steps=3"]), tmp_path / "stopped")
+    (tmp_path / "stopped" / "finished.json").unlink(missing_ok=True)
+    resumed = train(*load_recipe(recipe), tmp_path / "stopped", resume=True)
+    first, second = (load_file(run.model / "model.safetensors") for run in (whole, resumed))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert open_bundle(whole.model).architecture["vocab"] == 500
+    assert len(headwise.load(whole.model).translate(["The dog sleeps."])) == 1
+
+
+def test_two_vocabularies_are_refused_in_one_line(tmp_path: Path) -> None:
+    recipe = write_small_recipe(tmp_path, model={"family": "t5", "preset": "t5-tiny"}, tokenizer={"shared": False})
+    with pytest.raises(RecipeError, match=r"'t5' has one vocabulary: set tokenizer.shared = true"):
+        train(*load_recipe(recipe, ["training.steps=1"]), tmp_path / "run")
