@@ -34,6 +34,7 @@ def evaluate(
     ] = "bootstrap",
     table: Annotated[str, typer.Option("--table", help="Texts with labels, for a classifier.")] = "",
     columns: Annotated[str, typer.Option("--columns", help="Columns of the table. [default: text,label]")] = "",
+    sounds: Annotated[str, typer.Option("--sounds", help="A table of recordings, for a speech model.")] = "",
     images: Annotated[str, typer.Option("--images", help="A folder with a folder per class, for a classifier.")] = "",
     text: Annotated[str, typer.Option("--text", help="Text whose perplexity a language model computes.")] = "",
     stride: Annotated[
@@ -66,7 +67,7 @@ def evaluate(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, perplexity, or accuracy and macro-F1.
+    """Evaluate a model or an output: BLEU, chrF and TER by sacreBLEU, perplexity, accuracy and macro-F1, WER and CER.
 
     Warns if test lines occur in the model's training data. Two outputs or models are compared by a paired test.
 
@@ -78,6 +79,7 @@ def evaluate(
     - `headwise evaluate --model new/model --against-model old/model --source test.en --reference test.de`
     - `headwise evaluate --model lm/model --text test.txt`
     - `headwise evaluate --model reviews/model --table test.csv`
+    - `headwise evaluate --model tiny.en --sounds test/metadata.csv`
     """
     if text and (not model or source or reference or hypothesis or against):
         raise UsageError("--text cannot be combined with other files: give it with --model and --against-model only")
@@ -93,6 +95,9 @@ def evaluate(
     }  # fmt: skip
     if table or images:
         asked = {"table": table, "images": images, "columns": columns.split(",") if columns else [], "engine": engine}
+    if sounds:
+        named = columns.split(",") if columns else []
+        asked = {"sounds": sounds, "columns": named, "engine": engine, "beam": beam, "language": language}
     if model and hypothesis:
         raise UsageError("give --model DIR with --source FILE, or --hypothesis FILE")
     with progress("tokens" if text else "lines") as advance:

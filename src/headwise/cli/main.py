@@ -22,8 +22,8 @@ from headwise.files import shortened
 # The verbs, in the order in which a new user needs them. Each is the function of its name in headwise.cli.<verb>; a
 # verb that is a keyword of Python has an underscore behind.
 VERBS = (
-    "demo", "check", "init", "train", "translate", "generate", "classify", "fill", "embed", "evaluate", "score", "look",
-    "serve", "import", "export", "average", "plot", "models", "info",
+    "demo", "check", "init", "train", "translate", "generate", "transcribe", "classify", "fill", "embed", "evaluate",
+    "score", "look", "serve", "import", "export", "average", "plot", "models", "info",
 )  # fmt: skip
 # What typer raises for a wrong argument: click's UsageError, wherever typer has click.
 _WrongCall: Any = typer.BadParameter.__base__

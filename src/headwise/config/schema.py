@@ -20,6 +20,7 @@ from pydantic import (
 
 from headwise.config.families import family_names, find_family
 from headwise.config.family import Family, Fraction, Positive, Section, Settings
+from headwise.config.sound import Sound
 from headwise.errors import RecipeError
 
 
@@ -105,6 +106,7 @@ class Data(Texts):
         0.0, description="share of the training text that is held out where there is no validation text"
     )
     filters: Filters = Field(Filters(), description="what to drop")
+    sound: Sound = Field(Sound(), description="how recordings are varied in training")
 
 
 class Tokenizer(Section):

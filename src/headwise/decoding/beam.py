@@ -29,11 +29,11 @@ from headwise.cancellation import check_cancelled
 from headwise.decoding import loops
 from headwise.decoding.hypothesis import Hypothesis, Stopped, best
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.source_batches import Sources
+from headwise.decoding.source_batches import Searched
 from headwise.decoding.token_filters import TokenFilters
 from headwise.decoding.topk import top_pairs
 from headwise.models.interface import Stepper
-from headwise.text.tokenizer import BOS, EOS, PAD
+from headwise.text.tokenizer import EOS, PAD
 
 Array = NDArray[Any]
 _DEAD = -np.inf
@@ -64,7 +64,7 @@ class Beams:
         return int(self.tokens.shape[1])
 
     def newest(self) -> Array:  # (B · width,)
-        return self.tokens[:, -1] if self.length else np.full(len(self.tokens), BOS)
+        return self.tokens[:, -1]
 
     def row_sentences(self) -> Array:  # (B · width,)
         return np.repeat(self.sentences, self.width)
@@ -104,8 +104,13 @@ def restrict(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Tensor:
 
 def select(log_probs: Tensor, beams: Beams, filters: TokenFilters) -> Candidates:
     """Selects the 2 · beam best continuations, so that `beam` remain even if every hypothesis ends."""
+    return best_continuations(restrict(log_probs, beams, filters), beams)
+
+
+def best_continuations(log_probs: Tensor, beams: Beams) -> Candidates:
+    """Returns the 2 · beam best pairs of a hypothesis and its next token, for each sentence."""
     so_far = torch.from_numpy(beams.scores).to(log_probs.device, log_probs.dtype)
-    pairs = top_pairs(restrict(log_probs, beams, filters), so_far, 2 * beams.beam)
+    pairs = top_pairs(log_probs, so_far, 2 * beams.beam)
     found = Candidates(*(part.cpu().numpy() for part in pairs))
     missing = 2 * beams.beam - found.sums.shape[1]
     if not missing:
@@ -165,10 +170,10 @@ def stop_loops(beams: Beams, guarded: Array) -> tuple[list[Ended], Beams]:
 
 
 def beam_search(
-    stepper: Stepper, sources: Sources, options: SearchOptions, beam: int | None = None, choose: Select = select
+    stepper: Stepper, sources: Searched, options: SearchOptions, beam: int | None = None, choose: Select = select
 ) -> list[list[Hypothesis]]:
     """Searches for the `n_best` best hypotheses of each sentence; `choose` selects the candidates at each step."""
-    beam, device = options.beam if beam is None else beam, sources.ids.device
+    beam, device = options.beam if beam is None else beam, sources.limits.device
     limits, guarded = sources.limits.cpu().numpy(), sources.guarded.cpu().numpy()
     state, filters = stepper.start(sources.inputs, beam), TokenFilters.of(sources, options)
     beams, found = Beams.start(len(sources), beam), [list[Hypothesis]() for _ in range(len(sources))]
@@ -178,9 +183,10 @@ def beam_search(
             hypothesis = Hypothesis.of(one.tokens, one.log_probs, one.stopped, options.length_penalty)
             found[one.sentence].append(hypothesis)
 
+    newest = sources.prompt
     while True:
         check_cancelled()
-        logits = stepper.output.logits(stepper.advance(state, torch.from_numpy(beams.newest()).to(device)))
+        logits = stepper.output.logits(stepper.advance(state, newest))
         ended, going = finish(choose(logits.log_softmax(dim=-1), beams, filters), beams, limits)
         keep(ended)
         done = np.array([len(found[sentence]) >= beam for sentence in beams.sentences])
@@ -192,4 +198,5 @@ def beam_search(
         if loops.due(beams.length):
             ended, beams = stop_loops(beams, guarded)
             keep(ended)
+        newest = torch.from_numpy(beams.newest()).to(device)
     return [best(hypotheses, options.n_best) for hypotheses in found]

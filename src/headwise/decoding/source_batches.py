@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -12,10 +13,42 @@ from headwise.data.batch import pad
 from headwise.decoding.loops import has_loop
 from headwise.decoding.options import NO_REQUEST, Request, SearchOptions
 from headwise.text.ragged import Ragged
-from headwise.text.tokenizer import EOS
+from headwise.text.tokenizer import BOS, EOS
 
 _ENOUGH = 4  # batches per worker: enough to keep all workers busy almost until the end
 _LEAST_SHARE = 4  # sentences: a step with fewer is hardly faster
+
+
+# Sets what may not come next to -inf, in place: (logits (rows, V), step, tokens so far (rows, step)).
+Rule = Callable[[Tensor, int, Tensor], None]
+
+
+class Searched(Protocol):
+    """What a search asks of a batch of sources, whether they are sentences or sounds."""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The arguments of `Stepper.start`."""
+        ...
+
+    @property
+    def prompt(self) -> Tensor:
+        """What is read before the first token is written: (B,), or (B, T) of several tokens."""
+        ...
+
+    @property
+    def requests(self) -> tuple[Request, ...]: ...
+
+    @property
+    def limits(self) -> Tensor: ...
+
+    @property
+    def guarded(self) -> Tensor: ...
+
+    @property
+    def rules(self) -> tuple[Rule, ...]: ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -35,8 +68,15 @@ class Sources:
 
     @property
     def inputs(self) -> tuple[Tensor, Tensor]:
-        """The arguments of `Stepper.start`."""
         return self.ids, self.lengths
+
+    @property
+    def prompt(self) -> Tensor:
+        return torch.full((len(self),), BOS, device=self.ids.device)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return ()
 
     @classmethod
     def of(

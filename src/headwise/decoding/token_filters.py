@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise.decoding.options import SearchOptions
-from headwise.decoding.source_batches import Sources
+from headwise.decoding.source_batches import Rule, Searched
 from headwise.errors import UsageError
 from headwise.text.tokenizer import BOS, EOS
 
@@ -25,13 +25,14 @@ class TokenFilters:
     suppress: Tensor | None = None  # token ids
     prefixes: Tensor | None = None  # (B, longest), -1 where nothing is forced
     highest: int = 0  # the highest id in prefixes
+    rules: tuple[Rule, ...] = ()  # further ones, of the kind of source; they come after all but prefixes
 
     @classmethod
-    def of(cls, sources: Sources, options: SearchOptions) -> TokenFilters:
+    def of(cls, sources: Searched, options: SearchOptions) -> TokenFilters:
         """Builds the filters from the options of the call and the requests of its sentences."""
-        suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.ids.device)
+        suppress = torch.tensor(sorted(set(options.suppress)), dtype=torch.long, device=sources.limits.device)
         highest = max((token for request in sources.requests for token in request.prefix), default=0)
-        return cls(options.min_length, options.no_repeat_ngram, suppress, _prefixes(sources), highest)
+        return cls(options.min_length, options.no_repeat_ngram, suppress, _prefixes(sources), highest, sources.rules)
 
     def apply(self, logits: Tensor, step: int, sentences: Tensor | None, history: Tensor | None) -> Tensor:
         """Applies the filters in place to logits or log-probabilities (rows, V); sentences (rows,) are needed if
@@ -44,8 +45,11 @@ class TokenFilters:
             logits.select(1, EOS).fill_(_FORBIDDEN)
         if self.suppress is not None and self.suppress.numel():
             logits.index_fill_(1, self.suppress, _FORBIDDEN)
-        if self.no_repeat and history is not None:
-            forbid_repeats(logits, history, self.no_repeat)
+        if history is not None:
+            if self.no_repeat:
+                forbid_repeats(logits, history, self.no_repeat)
+            for rule in self.rules:
+                rule(logits, step, history)
         if forced is not None:
             rows, tokens, kept = forced
             logits[rows] = _FORBIDDEN
@@ -75,12 +79,12 @@ class TokenFilters:
 
     @property
     def uses_history(self) -> bool:
-        return self.no_repeat > 0
+        return self.no_repeat > 0 or bool(self.rules)
 
 
-def _prefixes(sources: Sources) -> Tensor | None:
+def _prefixes(sources: Searched) -> Tensor | None:
     """Returns the forced tokens (B, longest prefix), -1 where nothing is forced."""
-    longest = max(len(request.prefix) for request in sources.requests)
+    longest = max((len(request.prefix) for request in sources.requests), default=0)
     if longest == 0:
         return None
     for request in sources.requests:
@@ -88,7 +92,7 @@ def _prefixes(sources: Sources) -> Tensor | None:
             if token <= BOS or token == EOS:
                 raise UsageError(f"token {token} cannot be in a forced prefix: it is not a token of text")
     rows = [[*request.prefix, *[-1] * (longest - len(request.prefix))] for request in sources.requests]
-    return torch.tensor(rows, device=sources.ids.device)
+    return torch.tensor(rows, device=sources.limits.device)
 
 
 def forbid_repeats(logits: Tensor, history: Tensor, n: int) -> None:

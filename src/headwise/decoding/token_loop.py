@@ -22,11 +22,11 @@ from headwise.decoding import loops
 from headwise.decoding.hypothesis import Hypothesis, Stopped
 from headwise.decoding.options import SearchOptions
 from headwise.decoding.sampling import Sampler
-from headwise.decoding.source_batches import Sources
+from headwise.decoding.source_batches import Searched
 from headwise.decoding.token_filters import TokenFilters
 from headwise.decoding.topk import log_normaliser
 from headwise.models.interface import Stepper
-from headwise.text.tokenizer import BOS, EOS
+from headwise.text.tokenizer import EOS
 
 
 class Output(Protocol):
@@ -146,14 +146,14 @@ class TargetOutput:
 
 
 def greedy_search(
-    stepper: Stepper, sources: Sources, options: SearchOptions, sampler: Sampler | None = None, *, scored: bool = True
+    stepper: Stepper, sources: Searched, options: SearchOptions, sampler: Sampler | None = None, *, scored: bool = True
 ) -> list[Hypothesis]:
     """Decodes one hypothesis per sentence: takes the most likely token at each step, or a sampled one."""
     outputs = [TargetOutput(*each) for each in zip(sources.limits.tolist(), sources.guarded.tolist(), strict=True)]
     loop = TokenLoop(
         stepper,
         stepper.start(sources.inputs, 1),
-        torch.full((len(sources),), BOS, device=sources.ids.device),
+        sources.prompt,
         outputs,
         Picker(TokenFilters.of(sources, options), sampler, scored),
     )

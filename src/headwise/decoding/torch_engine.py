@@ -71,7 +71,7 @@ class TorchEngine:
         return [found[place] for place in range(len(sources))]
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
-        with _inference(self.model):
+        with inference(self.model):
             return score_targets(self.model, sources, targets)
 
     def _sample(
@@ -117,7 +117,7 @@ class TorchEngine:
                 return batch.indices, search(model, batch)
 
         found: dict[int, list[Hypothesis]] = {}
-        with _inference(self.model):
+        with inference(self.model):
             model = self._stepper()
             alone = min(workers, len(groups)) <= 1
             with one_core() if alone and workers > 1 and self._small else nullcontext():
@@ -134,7 +134,7 @@ class TorchEngine:
 
 
 @contextmanager
-def _inference(model: nn.Module) -> Iterator[None]:
+def inference(model: nn.Module) -> Iterator[None]:
     """Disables gradients and dropout within the block. Calls `eval` only if needed: it takes longer than a step."""
     training = model.training
     if training:

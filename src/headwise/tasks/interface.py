@@ -165,6 +165,7 @@ class Task(ABC):
     # The fields of [data] that are read together; a task that learns from several kinds of data has alternatives.
     reads: tuple[tuple[str, ...], ...]
     scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may be one of them
+    falling: tuple[str, ...] = ()  # those of them of which less is better
 
     # ---- training
 

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -162,8 +162,10 @@ class Validate(Hook):
         scorer: Scorer | None,
         best_by: str,
         loss: Loss = batch_loss,
+        falling: Sequence[str] = (),
     ) -> None:
-        self.batches, self.scorer, self.best_by, self.loss = batches, scorer, best_by, loss
+        """`falling`: scores of which less is better."""
+        self.batches, self.scorer, self.best_by, self.loss, self.falling = batches, scorer, best_by, loss, falling
         self.best: dict[str, Any] | None = None
         self.best_before: dict[str, Any] | None = None
         self.without_better = 0  # validations since the best one, for early stopping
@@ -175,7 +177,7 @@ class Validate(Hook):
 
     def validate(self, trainer: Trainer, event: str = "validation") -> Record:
         record = {"event": event, "step": trainer.step, **self.measure(trainer)}
-        better = self.best is None or _better(record, self.best, self.best_by)
+        better = self.best is None or _better(record, self.best, self.best_by, self.falling)
         record["best"] = better
         if better:
             self.best_before = self.best
@@ -301,12 +303,12 @@ def perplexity(log_loss: float) -> float:
     return math.exp(min(log_loss, 700.0))  # JSON has no infinity
 
 
-def _better(new: Record, old: Record, by: str) -> bool:
+def _better(new: Record, old: Record, by: str, falling: Sequence[str] = ()) -> bool:
     if not (math.isfinite(new["log_loss"]) and math.isfinite(old["log_loss"])):
         return math.isfinite(new["log_loss"])
     if by == "loss" or by not in new or by not in old:
         return bool(new["log_loss"] < old["log_loss"])
-    return bool(new[by] > old[by])
+    return bool(new[by] < old[by] if by in falling else new[by] > old[by])
 
 
 def _plain(record: Record) -> Record:

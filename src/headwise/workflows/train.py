@@ -181,7 +181,7 @@ class _Training:
         updater = self._updater()
         average = MovingAverage(self.model, settings.ema) if settings.ema else None
         full = FullModel(self.model, updater.optimizer, self.world, average, self.replica, updater.carry)
-        validate = Validate(self._validation_batches, self._scorer(), settings.best, self.task.loss)
+        validate = Validate(self._validation_batches, self._scorer(), settings.best, self.task.loss, self.task.falling)
         save = Save(self.directory.checkpoints, self._save_model, self._publish)
         hooks = self._hooks(validate, save, extra)
         trainer = Trainer(updater, schedule, settings, full, hooks, total, world=self.world)

@@ -28,6 +28,7 @@ def test_a_search_starts_from_padded_ids_and_their_lengths() -> None:
     assert ids.tolist() == [[7, 3, 0], [5, 6, 3]]
     assert lengths.tolist() == [2, 3]
     assert (sources.indices, len(sources)) == ((1, 0), 2)
+    assert sources.prompt.tolist() == [2, 2]  # begin of sentence
 
 
 def test_the_longest_output_leaves_room_for_what_is_asked() -> None:

@@ -71,6 +71,7 @@ FAMILY = Family(
         # For small data of one's own: windows of ten seconds, padded to half seconds.
         "whisper-micro": {
             "model_dim": 128, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 2, "ff_dim": 512, "dropout": 0.1,
+            "attention_dropout": 0.0, "activation_dropout": 0.0,  # costs a third of the time and helps little
             "source_positions": 500, "padding": 25, "max_length": 128,
         },
         # Table 1 of the paper.
