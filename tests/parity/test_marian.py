@@ -151,7 +151,7 @@ def test_an_imported_model_gives_the_same_in_ctranslate2(tmp_path: Path) -> None
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "zh"])
 def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, corpora: Path, language: str) -> None:
     from transformers import MarianTokenizer
 
@@ -162,7 +162,9 @@ def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, cor
     ours = read_beside(folder, Config(folder / "config.json", json.loads((folder / "config.json").read_text())))
     there = dict(enumerate(ours.numbering.order, ours.numbering.absent))
     source = ours.assets.tokenizers.source
-    with gzip.open(corpora / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(
+        corpora / ("tatoeba-zh-en" if language == "zh" else "multi30k") / f"val.{language}.gz", "rt", encoding="utf-8"
+    ) as lines:
         texts = [line.rstrip("\n") for line in lines][:1000]
     for text in texts:
         assert [there[n] for n in source.encode(text)] == theirs(text)["input_ids"][:-1]

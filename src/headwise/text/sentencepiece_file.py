@@ -23,6 +23,7 @@ _NORMAL, _UNIGRAM = 1, 1  # the type of a piece, the kind of a model
 _UNKNOWN_PENALTY = 10.0  # SentencePiece's: an unknown character is so much less likely than the rarest piece
 SPACE = "▁"
 _MARKS = re.compile(r">>.*<<|<extra_id_\d+>")
+_NO_CHARACTER = "\uffff"  # stands for unknown ones; no text has it
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,9 @@ def read_pieces(file: Path) -> Pieces:
 def unigram_parts(pieces: Pieces, ids: Mapping[str, Any]) -> dict[str, Any]:
     """A file of the tokenizers library that splits text into these pieces and has the ids of a vocabulary.
 
-    Tokens of the vocabulary that are not pieces of this side never match, but for single characters: of those
-    SentencePiece makes an unknown piece, whose text is looked up in the vocabulary all the same.
+    Tokens of the vocabulary that are not pieces of this side never match, but for single characters: SentencePiece
+    makes one unknown piece of neighbouring unknown characters, whose text is looked up in the vocabulary all the same.
+    So one such character alone can be a token, but two or more together are unknown.
     """
     ordered = sorted(ids, key=lambda name: int(ids[name]))
     if [ids[name] for name in ordered] != list(range(len(ordered))) or "<unk>" not in ids or "</s>" not in ids:
@@ -79,6 +81,8 @@ def unigram_parts(pieces: Pieces, ids: Mapping[str, Any]) -> dict[str, Any]:
         {"type": "Strip", "strip_left": True, "strip_right": True},
         {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
     ]
+    if any(len(name) == 1 and name not in pieces.scores for name in ordered):
+        tidy.append({"type": "Replace", "pattern": {"Regex": _unknown_run(pieces)}, "content": _NO_CHARACTER})
     if pieces.characters:
         tidy.insert(0, {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(pieces.characters).decode()})
     end = {"id": "</s>", "type_id": 0}
@@ -99,6 +103,19 @@ def unigram_parts(pieces: Pieces, ids: Mapping[str, Any]) -> dict[str, Any]:
         "decoder": space,
         "model": {"type": "Unigram", "unk_id": ids["<unk>"], "vocab": vocabulary, "byte_fallback": False},
     }
+
+
+def _unknown_run(pieces: Pieces) -> str:
+    """A pattern of two or more neighbouring characters that are in no piece."""
+    known = sorted({ord(character) for piece in pieces.scores for character in piece} | {ord(" ")})
+    ranges: list[list[int]] = []
+    for code in known:
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    written = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
+    return f"[^{written}]{{2,}}"
 
 
 def _score(name: str, pieces: Pieces, lowest: float) -> float:

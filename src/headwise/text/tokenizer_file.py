@@ -7,6 +7,7 @@ expression can take hours. So only steps whose cost grows with the text are acce
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +43,11 @@ _PATTERNS = {
     r"\s",
     " ",
 }
+
+
+# Two or more characters outside of given ranges, which text/sentencepiece_file.py writes: one pass over the text.
+_RANGES = re.compile(r"\[\^(?:\\x\{[0-9a-f]{1,6}\}-\\x\{[0-9a-f]{1,6}\})+\]\{2,\}")
+_LONGEST_RANGES = 1 << 20  # characters
 
 
 class TokenizerFile(NamedTuple):
@@ -155,6 +161,8 @@ def _check_pattern(step: dict[str, Any]) -> None:
     if isinstance(plain, str) and plain:
         return
     regex = pattern.get("Regex") if isinstance(pattern, dict) else None
+    if isinstance(regex, str) and len(regex) <= _LONGEST_RANGES and _RANGES.fullmatch(regex):
+        return
     if not _among(regex, _PATTERNS):
         raise _Refused(f"its pattern {_shown(regex)} is not known")
 
