@@ -168,3 +168,20 @@ def test_real_opus_files_give_the_ids_of_marian_tokenizer(real_models: Path, cor
         texts = [line.rstrip("\n") for line in lines][:1000]
     for text in texts:
         assert [there[n] for n in source.encode(text)] == theirs(text)["input_ids"][:-1]
+
+
+def test_weights_in_shards_and_language_tags_are_read(tmp_path: Path) -> None:
+    from transformers import MarianTokenizer
+
+    theirs = publish_marian(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    (tmp_path / "hub" / "model.safetensors").unlink()
+    theirs.save_pretrained(tmp_path / "hub", max_shard_size="20KB")
+    assert len(list((tmp_path / "hub").glob("model-*.safetensors"))) > 2
+    import_model(tmp_path / "hub", tmp_path / "again")
+    for name in ("model.safetensors", "source.tokenizer.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    bundle, _, pair = open_model(tmp_path / "again")
+    there, names = published_ids(bundle), MarianTokenizer.from_pretrained(tmp_path / "hub")
+    for text in (">>fra<< the lazy dog", ">>fra<<the dog"):
+        assert [there[number] for number in pair.source.encode(text)] == names(text)["input_ids"][:-1]
