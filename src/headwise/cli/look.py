@@ -10,7 +10,8 @@ import typer
 from headwise.errors import UsageError
 
 What = Literal[
-    "attention", "encoder", "decoder", "cross", "causal", "bias", "alignment", "positions", "mask", "saliency"
+    "attention", "encoder", "decoder", "cross", "causal", "bias", "alignment", "positions", "mask", "pattern",
+    "saliency",
 ]  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def look(
         typer.Option(
             "--what",
             help="attention is encoder, decoder and cross together (causal for a language model); alignment links "
-            "words; saliency is gradient × input.",
+            "words; pattern is which pairs of tokens meet in each layer and head; saliency is gradient × input.",
         ),
     ] = "attention",
     between: Annotated[

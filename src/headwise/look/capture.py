@@ -28,7 +28,19 @@ from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WHAT = ("attention", "encoder", "decoder", "cross", "causal", "bias", "alignment", "positions", "mask", "saliency")
+WHAT = (
+    "attention",
+    "encoder",
+    "decoder",
+    "cross",
+    "causal",
+    "bias",
+    "alignment",
+    "positions",
+    "mask",
+    "pattern",
+    "saliency",
+)
 CANDIDATES = 5
 TITLES = {
     "encoder": "Encoder self-attention",
@@ -115,6 +127,8 @@ class Look:
             return [self.alignment().panel()]
         if what == "mask":
             return [self._mask_panel(kind) for kind in self.attention]
+        if what == "pattern":
+            return [self._pattern_panel(kind) for kind in self.attention]
         return [self._positions_panel()] if what == "positions" else [self._saliency_panel(merge_pieces)]
 
     def save(
@@ -187,6 +201,12 @@ class Look:
         if kind in ("decoder", "causal"):
             allowed = causal_mask(rows).numpy().astype(np.float32)
         return replace(panel, title=f"{panel.title}: may attend", values=allowed[None, None], scale="mask")
+
+    def _pattern_panel(self, kind: str) -> Panel:
+        """Which pairs met, per layer and head: what a pattern leaves out has a weight of exactly 0."""
+        panel = self._attention_panel(kind, merge_pieces=False)
+        met = (panel.values > 0).astype(np.float32)
+        return replace(panel, title=f"{panel.title}: pattern", values=met, scale="mask")
 
     def _positions_panel(self) -> Panel:
         if self.positions is None:

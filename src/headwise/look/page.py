@@ -29,10 +29,13 @@ HEADINGS = {
     "alignment": "Alignment",
     "positions": "Positions",
     "mask": "Masks",
+    "pattern": "Patterns",
     "saliency": "Saliency",
 }
 # What rows and columns are, for a reader who sees the page for the first time.
 EXPLAINED = {
+    "mask": "A filled cell means that the row may attend to the column.",
+    "pattern": "A filled cell means that the row attended to the column.",
     "encoder": "Each row is a source token and shows how it distributes its attention over the whole source.",
     "decoder": "Each row is a target token that the decoder has read; it may attend to itself and to earlier tokens.",
     "cross": "Each row is a target token as it is written and shows which source tokens the decoder attended to.",
@@ -112,11 +115,7 @@ def _hash(text: str) -> str:
 
 def _describe(panel: Panel, what: str) -> dict[str, Any]:
     layers, heads = panel.values.shape[:2]
-    explained = (
-        EXPLAINED.get(panel.name, "")
-        if what != "mask"
-        else "A filled cell means that the row may attend to the column."
-    )
+    explained = EXPLAINED.get(what if what in ("mask", "pattern") else panel.name, "")
     return {
         "name": panel.name,
         "title": panel.title,

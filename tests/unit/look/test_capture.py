@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import torch
 
 from headwise.errors import UsageError
 from headwise.look.capture import Look, look_at_text, look_at_translation
+from headwise.look.token_labels import Reading
 from headwise.models.lm import LanguageModel
+from headwise.models.longformer import Longformer
 from headwise.models.t5 import T5
 from headwise.models.transformer import Transformer
 from headwise.nn import capture_attention
@@ -247,3 +250,32 @@ def test_a_bias_is_drawn_on_pages_and_in_pictures(biased: tuple[T5, Look], tmp_p
 def test_a_model_without_a_bias_says_so(seen: Look) -> None:
     with pytest.raises(UsageError, match="adds no bias to its attention scores"):
         seen.panels("bias")
+
+
+def test_a_pattern_shows_which_pairs_meet_in_each_head(
+    reading: Look, tmp_path: Path, tokenizers: TokenizerPair
+) -> None:
+    (panel,) = reading.panels("pattern")
+    length = len(reading.target.tokens)
+    assert panel.scale == "mask"
+    assert panel.values.shape == (2, 4, length, length)
+    assert (panel.values == np.tril(np.ones((length, length)))).all()
+    reading.save(tmp_path / "pattern.html", "pattern")
+    reading.save(tmp_path / "pattern.svg", "pattern", layer=1, head=2)
+    assert "Patterns" in (tmp_path / "pattern.html").read_text(encoding="utf-8")
+
+    torch.manual_seed(4)
+    sparse = Longformer(
+        vocab=tokenizers.source.size, classes=2, model_dim=16, num_heads=2, layers=1, ff_dim=16, window=2, max_length=64
+    ).eval()
+    ids = torch.tensor([[BOS, *tokenizers.source.encode("the animal was too tired to cross the street"), EOS]])
+    with torch.no_grad(), capture_attention(sparse) as captured:
+        sparse(ids)
+    weights = captured["encoder.layers.0.self_attention"][0]
+    look = replace(
+        reading, attention={"causal": weights.numpy()}, target=Reading.of(tokenizers.source, ids[0].tolist())
+    )
+    (panel,) = look.panels("pattern")
+    place = np.arange(ids.size(1))
+    band = (abs(place[:, None] - place) <= 1) | (place[:, None] == 0) | (place == 0)
+    assert (panel.values == band).all()
