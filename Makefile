@@ -51,4 +51,4 @@ format: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv build dist site docs/tour/pictures src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

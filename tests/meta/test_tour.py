@@ -107,3 +107,8 @@ def test_the_site_lists_every_page_and_asks_nothing_of_the_network() -> None:
     assert listed == {str(path.relative_to(docs)) for path in docs.rglob("*.md")}, "mkdocs.yml must list each page"
     assert re.search(r"^  font: false$", settings, re.MULTILINE)
     assert "://" not in settings
+
+
+def test_the_pictures_of_every_chapter_are_in_the_repository(make_pictures: ModuleType) -> None:
+    there = {path.name for path in (TOUR / "pictures").glob("*.svg")}
+    assert {Path(name).with_suffix(".svg").name for name in make_pictures.picture_names()} == there
