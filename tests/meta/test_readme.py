@@ -32,8 +32,11 @@ SMALL = {
         "training.steps=3 tokenizer.size=310 model.model_dim=16 model.ff_dim=16 model.encoder_layers=1 "
         "model.decoder_layers=1 decoding.max_extra=3"
     ),
-    "my-writer.toml": (
-        "training.steps=3 training.warmup=1 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 "
+    "--text": (
+        "training.steps=3 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 model.ff_dim=16 model.layers=1"
+    ),
+    "--table": (
+        "training.steps=3 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 model.num_heads=2 "
         "model.ff_dim=16 model.layers=1"
     ),
 }
@@ -64,6 +67,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.de").write_text("\n".join(map(german, english)) + "\n", encoding="utf-8")
     shutil.copy(tmp_path / "train.en", tmp_path / "book.txt")
     shutil.copy(tmp_path / "test.en", tmp_path / "test.txt")
+    rows = [f'"{line}",{"long" if len(line.split()) > 4 else "short"}' for line in english_sentences(300, seed=9)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     for name, text in recipes("README.md").items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -96,10 +101,14 @@ def serve(place: Path, arguments: list[str]) -> dict[str, Any]:
     return answer
 
 
+def small(arguments: list[str]) -> list[str]:
+    """Options that make the training of a command short."""
+    (settings,) = [SMALL[word] for word in arguments if word in SMALL]
+    return [word for setting in settings.split() for word in ("--set", setting)]
+
+
 def run_on_ranks(place: Path, arguments: list[str]) -> None:
-    recipe = next(word for word in arguments if word.endswith(".toml"))
-    settings = [word for setting in SMALL[recipe].split() for word in ("--set", setting)]
-    command = [sys.executable, "-m", "torch.distributed.run", *arguments, *settings]
+    command = [sys.executable, "-m", "torch.distributed.run", *arguments, *small(arguments)]
     done = subprocess.run(
         command, cwd=place, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -120,12 +129,12 @@ def test_every_command_of_the_readme_works_in_its_order(place: Path) -> None:
             assert len(answer["models"]) == (arguments.count("--model") or len(shipped_directories()))
             continue
         if arguments[0] == "train":
-            arguments += [word for setting in SMALL[arguments[1]].split() for word in ("--set", setting)]
+            arguments += small(arguments)
         printed = headwise(*arguments)
         ran.add(arguments[0])
         if arguments[0] == "train" and not (place / "headwise-demo").exists():
             shutil.copytree(place / "runs" / "my-translator", place / "headwise-demo" / "run")
-        if "--output" in arguments:
+        if "--output" in arguments and arguments[0] != "train":
             assert (place / arguments[arguments.index("--output") + 1]).stat().st_size > 0
         if arguments[0] in ("check", "translate", "evaluate", "score", "info") and "--output" not in arguments:
             # A model of three updates may answer with an empty line.
