@@ -33,7 +33,8 @@ SMALL = {
         "model.decoder_layers=1 decoding.max_extra=3"
     ),
     "--text": (
-        "training.steps=3 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 model.ff_dim=16 model.layers=1"
+        "training.steps=3 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 model.ff_dim=16 "
+        "model.layers=1"
     ),
     "--table": (
         "training.steps=3 training.batch_tokens=512 tokenizer.size=290 model.model_dim=16 model.num_heads=2 "
