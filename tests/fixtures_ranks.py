@@ -26,7 +26,8 @@ LONGEST = 900  # seconds, on a busy machine: only a hang takes longer
 
 
 @pytest.fixture
-def small_recipe(tmp_path: Path) -> Path:
+def small_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)  # paths in `--set` are relative to the current folder
     return write_small_recipe(tmp_path, held_out=10, **CHANGES)
 
 

@@ -87,7 +87,8 @@ def evaluate(
 
     names = [name.strip() for name in fields.split(",") if name.strip()]
     asked: dict[str, Any] = {
-        "text": text, "stride": stride, "fields": names, "against_model": against_model, "test": test,
+        "text": text, "stride": stride, "fields": names, "against_model": against_model,
+        "test": test if against_model else "",
     } if text else {
         "source": source, "reference": reference, "hypothesis": hypothesis, "against": against,
         "against_model": against_model, "test": test, "language": language, "beam": beam, "engine": engine,

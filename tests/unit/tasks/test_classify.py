@@ -59,7 +59,7 @@ def test_the_scorer_reads_accuracy_off_the_batches_and_begins_anew() -> None:
 
 
 def test_a_recipe_without_data_to_classify_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"give one of data\.table"):
+    with pytest.raises(RecipeError, match=r"give one of data\.images, data\.table"):
         TASK.check(build_recipe({**RECIPE, "data": {"text": "a.txt"}}))
 
 
