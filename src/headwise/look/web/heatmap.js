@@ -90,6 +90,7 @@ class Heatmap {
   }
 
   layout() {
+    if (!this.panel) return; // the window may change its size before the first matrix is there
     const { rows, columns } = this.panel;
     const width = this.scroller.clientWidth;
     const longest = (labels) => Math.min(110, 10 + Math.max(0, ...labels.map((label) => this.labelWidth(label))));
