@@ -54,9 +54,9 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
     blocks: dict[str, str] = {}
     described = []
     for panel in panels:
-        for layer in range(len(panel.values)):
+        for number in range(len(panel.values)):
             check_cancelled()
-            blocks[f"{panel.name}-{layer}"] = _block(panel, layer)
+            blocks[f"{panel.name}-{number}"] = _block(panel, number)
         described.append(_describe(panel, what))
     data = {
         "panels": described,
