@@ -41,6 +41,8 @@ RUNS = {
     "training-base": Run("training.py", ("--preset", "base", "--rounds", "3")),
     "training-rnn": Run("training.py", ("--preset", "rnn")),
     "language_model": Run("language_model.py", corpora=False),
+    "images": Run("images.py", corpora=False),
+    "images-quality": Run("images.py", ("--quality",), corpora=False),
     "translation": Run("translation.py", ON_MODEL),
     "serving": Run("serving.py", ON_MODEL),
     "startup": Run("startup.py", ON_MODEL),

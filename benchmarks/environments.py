@@ -25,6 +25,8 @@ PACKAGES = {
     "joeynmt": ["joeynmt==2.3.0", "sentencepiece==0.2.0", "importlib_metadata"],
     "xtransformers": ["x-transformers==2.31.10"],
     "performer": ["performer-pytorch==1.1.4"],
+    # It requires torchvision, of which the class that is measured uses nothing.
+    "vit-pytorch": ["--no-deps", "vit-pytorch==1.26.11", "einops==0.8.1"],
     # The last version that has Transformer-XL, for tests/parity/test_transformer_xl.py.
     "transfo-xl": ["transformers==4.57.6"],
 }  # fmt: skip

@@ -23,15 +23,23 @@ def test_patches_are_a_convolution_whose_stride_is_its_width(size: tuple[int, in
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(28, 28), (32, 20), (29, 31)])
-def test_the_stem_is_convolution_relu_and_pooling(size: tuple[int, int]) -> None:
-    stem = ConvolutionalStem(1, 4, 8)
-    x = pixels = torch.randn(2, 1, *size)
+def test_the_stem_is_convolution_relu_and_pooling(size: tuple[int, int], channels: int) -> None:
+    stem = ConvolutionalStem(channels, 4, 8)
+    x = pixels = torch.randn(2, channels, *size, requires_grad=True)
     for convolution in stem.convolutions:
         x = F.max_pool2d(F.relu(convolution(x)), 3, stride=2, padding=1)
-    assert [tuple(c.weight.shape) for c in stem.convolutions] == [(4, 1, 3, 3), (8, 4, 3, 3)]
+    assert [tuple(c.weight.shape) for c in stem.convolutions] == [(4, channels, 3, 3), (8, 4, 3, 3)]
     assert stem.grid(*size) == tuple(x.shape[2:])
-    torch.testing.assert_close(stem(pixels), x.flatten(2).transpose(1, 2))
+    found, expected = stem(pixels), x.flatten(2).transpose(1, 2)
+    torch.testing.assert_close(found, expected)
+    inputs = [pixels, *stem.parameters()]
+    gradients = zip(
+        torch.autograd.grad(found.pow(2).sum(), inputs), torch.autograd.grad(expected.pow(2).sum(), inputs), strict=True
+    )
+    for one, other in gradients:
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("patch_size", [1, 3, 6])
