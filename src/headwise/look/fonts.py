@@ -37,6 +37,18 @@ def available_families(texts: Iterable[str]) -> list[str]:
     return _search(texts)[0]
 
 
+def file_for(text: str) -> str:
+    """Returns the file of one font that has every character of a text; raises WorkFailed if none has."""
+    from matplotlib import font_manager
+
+    wanted = {ord(character) for character in text if not character.isspace()}
+    for family in (BASE, *PREFERRED, *_others()):
+        if wanted <= _characters(family):
+            return str(font_manager.findfont(font_manager.FontProperties(family=family), fallback_to_default=False))
+    families_for([text])
+    raise WorkFailed(f"no single font can draw '{text}' in a PNG; write .html, which uses the fonts of the viewer")
+
+
 def _search(texts: Iterable[str]) -> tuple[list[str], set[str]]:
     missing = {character for text in texts for character in text if not character.isspace()}
     families: list[str] = []

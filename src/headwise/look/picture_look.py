@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -12,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from headwise.errors import UsageError
 from headwise.files import write_whole
+from headwise.look import fonts
 from headwise.look.panels import Floats
 from headwise.look.saliency import log_odds
 from headwise.models.interface import Network
@@ -24,6 +24,7 @@ from headwise.nn import capture_attention
 
 WHAT = ("attention", "encoder", "saliency")
 SHOWN_SIDE = 168  # pixels of a picture in a page
+Row = list[tuple[str, NDArray[np.uint8]]]  # titles and pictures side by side
 _RED, _BLUE = np.array([220.0, 30.0, 30.0]), np.array([30.0, 60.0, 220.0])
 
 
@@ -63,30 +64,29 @@ class PictureLook:
     def alignment(self, layer: int | None = None, head: int | None = None) -> str:
         raise UsageError(f"a picture has no alignment; choose --what {', '.join(WHAT)}")
 
-    def drawings(
-        self, what: str = "attention", layer: int | None = None, head: int | None = None
-    ) -> Iterator[tuple[str, NDArray[np.uint8]]]:
-        """Yields titles and pictures (size, size, 3): the picture itself, then what was asked for over it."""
+    def drawings(self, what: str = "attention", layer: int | None = None, head: int | None = None) -> list[Row]:
+        """Returns rows of titles and pictures (size, size, 3): the picture itself with what sums it up; each layer."""
         if what not in WHAT:
             raise UsageError(f"--what {what} is not for pictures; choose one of {', '.join(WHAT)}")
         base = np.broadcast_to(self.pixels, (*self.pixels.shape[:2], 3))
-        yield self.label, np.array(base)
+        rows: list[Row] = [[(self.label, np.array(base))]]
+        if what == "attention" and layer is None and head is None:
+            rows[0].append(("attention rollout", overlay(base, self.rollout)))
+        if what != "encoder" and layer is None and head is None:
+            rows[0].append(("gradient × input", overlay(base, self.saliency, signed=True)))
         if what != "saliency":
             layers, heads = self.attention.shape[:2]
             for one in _numbers("layer", layer, layers):
-                for other in _numbers("head", head, heads):
-                    yield f"layer {one}, head {other}", overlay(base, self.maps[one - 1, other - 1])
-        if what == "attention" and layer is None and head is None:
-            yield "attention rollout", overlay(base, self.rollout)
-        if what != "encoder" and layer is None and head is None:
-            yield "gradient × input", overlay(base, self.saliency, signed=True)
+                shown = _numbers("head", head, heads)
+                rows.append([(f"layer {one}, head {n}", overlay(base, self.maps[one - 1, n - 1])) for n in shown])
+        return rows
 
     def save(
         self, path: str | Path, what: str = "attention", layer: int | None = None, head: int | None = None,
         merge_pieces: bool = False,
     ) -> None:  # fmt: skip
         """Writes a .png, or a page (.html) that holds its pictures and fetches nothing."""
-        drawn, path = list(self.drawings(what, layer, head)), Path(path)
+        drawn, path = self.drawings(what, layer, head), Path(path)
         if path.suffix.lower() == ".html":
             write_whole(path, _page(drawn).encode())
         elif path.suffix.lower() == ".png":
@@ -144,35 +144,47 @@ def _packed(image: Image.Image) -> bytes:
     return stream.getvalue()
 
 
-def _sheet(drawn: list[tuple[str, NDArray[np.uint8]]]) -> Image.Image:
-    """All drawings in rows, each with its title above."""
-    from PIL import ImageDraw
-
-    pictures = [_enlarged(pixels) for _, pixels in drawn]
-    wide, high, margin, line = pictures[0].width, pictures[0].height, 8, 14
-    columns = min(len(pictures), max(1, round(len(pictures) ** 0.5)))
-    rows = -(-len(pictures) // columns)
-    sheet = Image.new("RGB", (columns * (wide + margin) + margin, rows * (high + margin + line) + margin), "white")
+def _sheet(drawn: list[Row]) -> Image.Image:
+    """All drawings, each with its title above."""
+    wide, high = _enlarged(drawn[0][0][1]).size
+    margin, line = 8, 16
+    columns = max(map(len, drawn))
+    sheet = Image.new(
+        "RGB", (columns * (wide + margin) + margin, len(drawn) * (high + margin + line) + margin), "white"
+    )
     pen = ImageDraw.Draw(sheet)
-    for number, ((title, _), picture) in enumerate(zip(drawn, pictures, strict=True)):
-        left = margin + number % columns * (wide + margin)
-        top = margin + number // columns * (high + margin + line)
-        pen.text((left, top), title.encode("latin-1", "replace").decode("latin-1")[: wide // 6], fill="black")
-        sheet.paste(picture, (left, top + line))
+    for down, row in enumerate(drawn):
+        for across, (title, pixels) in enumerate(row):
+            left, top = margin + across * (wide + margin), margin + down * (high + margin + line)
+            pen.text((left, top), _cut(title, wide), fill="black", font=_font(title))
+            sheet.paste(_enlarged(pixels), (left, top + line))
     return sheet
 
 
-def _page(drawn: list[tuple[str, NDArray[np.uint8]]]) -> str:
-    figures = "\n".join(
-        f'<figure><img alt="{html.escape(title)}" src="data:image/png;base64,'
-        f'{base64.b64encode(_packed(_enlarged(pixels))).decode()}"><figcaption>{html.escape(title)}</figcaption></figure>'
-        for title, pixels in drawn
-    )
-    title = html.escape(drawn[0][0])
+def _font(text: str) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(fonts.file_for(text), 12)
+
+
+def _cut(title: str, wide: int) -> str:
+    """As much of a title as fits above its picture."""
+    font = _font(title)
+    while font.getlength(title) > wide:
+        title = title[:-2].rstrip() + "…" if len(title) > 2 else ""
+    return title
+
+
+def _page(drawn: list[Row]) -> str:
+    figures = "\n".join(f"<div>{''.join(_figure(*one) for one in row)}</div>" for row in drawn)
+    title = html.escape(drawn[0][0][0])
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Attention: {title}</title>\n'
         "<style>body{font:14px sans-serif;margin:1rem;color-scheme:light dark}figure{display:inline-block;margin:.4rem}"
-        f"img{{image-rendering:pixelated}}</style></head>\n<body><h1>{title}</h1>\n"
+        f"div{{white-space:nowrap}}img{{image-rendering:pixelated}}</style></head>\n<body><h1>{title}</h1>\n"
         "<p>Red: where a head looks (from [CLS], or all patches on average). Rollout: through all layers. "
         f"Gradient × input: red speaks for the label, blue against it.</p>\n{figures}\n</body></html>\n"
     )
+
+
+def _figure(title: str, pixels: NDArray[np.uint8]) -> str:
+    name, data = html.escape(title), base64.b64encode(_packed(_enlarged(pixels))).decode()
+    return f'<figure><img alt="{name}" src="data:image/png;base64,{data}"><figcaption>{name}</figcaption></figure>'

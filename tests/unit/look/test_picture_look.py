@@ -70,15 +70,15 @@ def test_saliency_is_what_a_small_change_of_a_pixel_does_to_the_log_odds() -> No
 
 def test_a_drawing_for_every_head_over_the_picture() -> None:
     _, _, look = seen()
-    drawn = dict(look.drawings())
-    assert list(drawn) == [
-        "<cat>", *(f"layer {layer}, head {head}" for layer in (1, 2, 3) for head in (1, 2)), "attention rollout",
-        "gradient × input",
-    ]  # fmt: skip
-    assert np.array_equal(drawn["<cat>"], PIXELS)
-    assert all(pixels.shape == (12, 12, 3) for pixels in drawn.values())
-    assert list(dict(look.drawings("saliency"))) == ["<cat>", "gradient × input"]
-    assert list(dict(look.drawings("encoder", 2, 1))) == ["<cat>", "layer 2, head 1"]
+    rows = look.drawings()
+    assert [[title for title, _ in row] for row in rows] == [
+        ["<cat>", "attention rollout", "gradient × input"],
+        *([f"layer {layer}, head {head}" for head in (1, 2)] for layer in (1, 2, 3)),
+    ]
+    assert np.array_equal(rows[0][0][1], PIXELS)
+    assert all(pixels.shape == (12, 12, 3) for row in rows for _, pixels in row)
+    assert [title for title, _ in look.drawings("saliency")[0]] == ["<cat>", "gradient × input"]
+    assert [[title for title, _ in row] for row in look.drawings("encoder", 2, 1)] == [["<cat>"], ["layer 2, head 1"]]
 
 
 def test_colours_lie_over_the_picture_where_values_are_large() -> None:
@@ -105,6 +105,7 @@ def test_pages_and_pictures_are_written_whole(tmp_path: Path) -> None:
     look.save(tmp_path / "heads.png")
     with Image.open(tmp_path / "heads.png") as sheet:
         assert sheet.width > 3 * 168
+        assert sheet.height > 4 * 168
 
 
 @pytest.mark.parametrize(
