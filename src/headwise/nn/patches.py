@@ -66,10 +66,10 @@ class ConvolutionalStem(nn.Module):
             nn.init.kaiming_normal_(convolution.weight)  # type: ignore[arg-type]
 
     def forward(self, pixels: Tensor) -> Tensor:  # (B, C, height, width) -> (B, R·G, D)
-        first, *others = self.convolutions
-        x = _pooled(_convolve_channels_last(pixels, first.weight))
-        for convolution in others:
-            x = _pooled(convolution(x))
+        x = pixels
+        for convolution in self.convolutions:
+            x = _convolve_channels_last(x, convolution.weight)  # type: ignore[arg-type]
+            x = F.relu(F.max_pool2d(x, 3, stride=2, padding=1))  # same as relu first, on a quarter
         return x.flatten(2).transpose(1, 2)
 
     def grid(self, height: int, width: int) -> Grid:
@@ -77,10 +77,6 @@ class ConvolutionalStem(nn.Module):
         for _ in self.convolutions:
             height, width = (height + 1) // 2, (width + 1) // 2
         return height, width
-
-
-def _pooled(x: Tensor) -> Tensor:  # (B, D, height, width) -> (B, D, ⌈height / 2⌉, ⌈width / 2⌉)
-    return F.relu(F.max_pool2d(x, 3, stride=2, padding=1))  # same as relu first, on a quarter
 
 
 def _convolve_channels_last(pixels: Tensor, weight: Tensor) -> Tensor:
