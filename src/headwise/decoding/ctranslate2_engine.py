@@ -16,7 +16,6 @@ from typing import Any
 
 import ctranslate2
 
-from headwise.bundle.directory import read_json
 from headwise.cancellation import check_cancelled
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.engine import beyond_ctranslate2
@@ -40,17 +39,24 @@ class CTranslate2Engine:
     name = "ctranslate2"
 
     def __init__(
-        self, directory: Path, tokenizers: TokenizerPair, *, scores: Scores = "sentences", workers: int = 0
+        self,
+        directory: Path,
+        tokenizers: TokenizerPair,
+        *,
+        longest: int,
+        precision: str = "int8",
+        source_end: bool = True,
+        scores: Scores = "sentences",
+        workers: int = 0,
     ) -> None:
-        self.scores = scores
+        """`longest`: the number of positions, in tokens; `source_end`: a source ends with an end of sentence."""
+        self.scores, self.longest = scores, longest
         self._source, self._target = tokenizers.source.vocabulary, tokenizers.target.vocabulary
         self._id_of = {piece: number for number, piece in enumerate(self._target)}.__getitem__
-        export = read_json(directory / "export.json")
-        self.longest = int(export["positions"])  # the number of positions, in tokens
-        self._most_rows = _MOST_ROWS[export["precision"]]
+        self._most_rows = _MOST_ROWS[precision]
         self._workers = Workers(ctranslate2.Translator, directory, workers)
         self._translator = self._workers.engine
-        self._end = [self._source[EOS]] if export["architecture"].get("source_end", True) else []
+        self._end = [self._source[EOS]] if source_end else []
         self._never = [[self._target[number]] for number in (PAD, UNK, BOS)]
 
     def search(

@@ -121,8 +121,16 @@ class EncoderDecoder(Network):
         }
 
 
-class TextToText(EncoderDecoder):
-    """Base of those that read token ids: model(source_ids, target_ids) gives the logits of the next token."""
+class TextToText(Network):
+    """Base of networks of token ids: model(source_ids, target_ids) gives the logits of the next token."""
+
+    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None) -> Any:
+        """Reads the source once, (B, S): all that `decode` needs of it."""
+        raise NotImplementedError
+
+    def decode(self, memory: Any, target_ids: Tensor) -> Tensor:
+        """Computes the states of a whole target: (B, T) -> (B, T, D)."""
+        raise NotImplementedError
 
     def forward(
         self,

@@ -14,15 +14,15 @@ from torch import Tensor, nn
 
 from headwise.config.families.rnn import RecurrentSettings
 from headwise.errors import ShapeError
+from headwise.models.encoder_decoder import TextToText
 from headwise.models.inputs import allowed_by_lengths, check_ids
-from headwise.models.interface import Network
 from headwise.nn import Dropout, Embedding, NoPositions
 from headwise.nn.global_attention import GlobalAttention, build_score
 from headwise.nn.recurrent import RecurrentEncoder
 from headwise.nn.recurrent_decoder import RecurrentDecoder, RecurrentState
 
 
-class RecurrentSeq2Seq(Network):
+class RecurrentSeq2Seq(TextToText):
     """model(source_ids, target_ids) gives the logits of the next token at every position, like `Transformer`.
 
     Keyword arguments are those of RecurrentSettings: cell, attention, input_feeding, model_dim, hidden_dim, …
@@ -55,32 +55,7 @@ class RecurrentSeq2Seq(Network):
             input_feeding=sizes.feeds_input, dropout=sizes.dropout,
         )  # fmt: skip
 
-    def forward(
-        self,
-        source_ids: Tensor,
-        target_ids: Tensor,
-        source_lengths: Tensor | None = None,
-        target_lengths: Tensor | None = None,
-    ) -> Tensor:
-        """(B, S), (B, T) -> logits (B, T, V). Position t sees target tokens 0…t and the source."""
-        return self.output.logits(self.states(source_ids, target_ids, source_lengths, target_lengths))
-
-    def states(
-        self,
-        source_ids: Tensor,
-        target_ids: Tensor,
-        source_lengths: Tensor | None = None,
-        target_lengths: Tensor | None = None,
-    ) -> Tensor:
-        check_ids("source", source_ids, source_lengths)
-        check_ids("target", target_ids, target_lengths)
-        if source_ids.size(0) != target_ids.size(0):
-            raise ShapeError(f"{source_ids.size(0)} sources but {target_ids.size(0)} targets in one batch")
-        # Targets are padded at their end, after all that is read: padding changes nothing before it.
-        out: Tensor = self.decoder(self.embed_target(target_ids), self.read(source_ids, source_lengths))
-        return out
-
-    def read(self, source_ids: Tensor, source_lengths: Tensor | None = None, rows: int = 1) -> RecurrentState:
+    def encode(self, source_ids: Tensor, source_lengths: Tensor | None = None, rows: int = 1) -> RecurrentState:
         """Reads the source once, (B, S), and computes the keys of attention: the state before the first target."""
         if source_ids.size(1) == 0:
             raise ShapeError("a source has no token; it needs at least its end of sentence")
@@ -90,6 +65,11 @@ class RecurrentSeq2Seq(Network):
         x = self.dropout(self.positions(self.source_embedding(source_ids)))  # (B, S, D)
         memory, ends = self.encoder(x, source_lengths.clamp(min=1))
         return self.decoder.start(memory, ends, None if allowed is None else allowed[:, 0], rows)
+
+    def decode(self, memory: RecurrentState, target_ids: Tensor) -> Tensor:
+        # Targets are padded at their end, after all that is read: padding changes nothing before it.
+        out: Tensor = self.decoder(self.embed_target(target_ids), memory)
+        return out
 
     def embed_target(self, ids: Tensor) -> Tensor:  # (…) -> (…, D)
         x: Tensor = self.dropout(self.target_embedding(ids))
@@ -103,7 +83,7 @@ class RecurrentSeq2Seq(Network):
             raise ShapeError("a translation starts from a source: start((source_ids, source_lengths), rows)")
         ids, lengths = source
         check_ids("source", ids, lengths)
-        return self.read(ids, lengths, rows)
+        return self.encode(ids, lengths, rows)
 
     def advance(self, state: RecurrentState, tokens: Tensor) -> Tensor:
         """Appends tokens, (rows,) or (rows, T), and returns the states after the last, (rows, D)."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.config.families.t5 import T5Settings
-from headwise.models.encoder_decoder import DecoderState, Memory, TextToText
+from headwise.models.encoder_decoder import DecoderState, EncoderDecoder, Memory, TextToText
 from headwise.models.inputs import allowed_by_lengths, check_ids
 from headwise.models.interface import DecoderParts
 from headwise.nn import (
@@ -33,7 +33,7 @@ from headwise.nn import (
 )
 
 
-class T5(TextToText):
+class T5(EncoderDecoder, TextToText):
     """model(source_ids, target_ids) gives the logits of the next token at every position, like `Transformer`.
 
     Keyword arguments are those of T5Settings: model_dim, num_heads, head_dim, encoder_layers, decoder_layers, ff_dim,

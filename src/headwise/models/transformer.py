@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from headwise.config.families.transformer import TransformerSettings
 from headwise.errors import ShapeError
-from headwise.models.encoder_decoder import Memory, TextToText
+from headwise.models.encoder_decoder import EncoderDecoder, Memory, TextToText
 from headwise.models.inputs import allowed_by_lengths, build_positions, check_ids
 from headwise.nn import Decoder, Dropout, Embedding, Encoder, LayerMakers
 
 
-class Transformer(TextToText):
+class Transformer(EncoderDecoder, TextToText):
     """The encoder-decoder: model(source_ids, target_ids) gives the logits of the next token at every position.
 
     Keyword arguments are those of TransformerSettings: model_dim, num_heads, encoder_layers, decoder_layers, ff_dim,

@@ -213,9 +213,13 @@ def _fast_engine(bundle: Bundle, tokenizers: TokenizerPair, precision: str, scor
     if not importlib.util.find_spec("ctranslate2"):
         raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2, or use --engine torch")
     from headwise.decoding.ctranslate2_engine import CTranslate2Engine
+    from headwise.interop.ctranslate2.export import table_length
     from headwise.interop.ctranslate2.kept import kept_export
 
-    return CTranslate2Engine(kept_export(bundle, tokenizers, precision), tokenizers, scores=scores)
+    return CTranslate2Engine(
+        kept_export(bundle, tokenizers, precision), tokenizers, longest=table_length(bundle.architecture),
+        precision=precision, source_end=bool(bundle.architecture.get("source_end", True)), scores=scores,
+    )  # fmt: skip
 
 
 class ServedTranslator:

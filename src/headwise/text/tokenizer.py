@@ -37,7 +37,6 @@ from headwise.text import vocabulary
 from headwise.text.ragged import Ragged
 from headwise.text.tokenizer_file import read_tokenizer
 from headwise.text.vocabulary import BOS, BYTES, EOS, PAD, RESERVED, SPECIAL, UNK, is_extra
-from headwise.text.word_cache import WordCache, splits_at_spaces
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerPair"]
 
@@ -159,8 +158,6 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each text, without begin and end of sentence."""
         try:
-            if self._words is not None:
-                return self._words.encode(texts)
             if len(texts) == 1:  # for several the library starts a thread pool
                 return [self._inner.encode(texts[0], add_special_tokens=False).ids]
             return [encoding.ids for encoding in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
@@ -175,19 +172,10 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of `ids`; leaves out padding, begin and end of sentence wherever they occur."""
-        if self._words is not None and isinstance(ids, tuple):  # the usual case, and the fast one
-            text = self._words.decode(ids)
-            if text is not None:
-                return text
         return self.decode_batch([ids])[0]
 
     def decode_batch(self, sentences: Iterable[Iterable[int]]) -> list[str]:
-        numbers = [ids if isinstance(ids, tuple) else tuple(map(int, ids)) for ids in sentences]
-        if self._words is not None:
-            joined = list(map(self._words.decode, numbers))
-            if None not in joined:
-                return cast("list[str]", joined)
-        kept = [[int(number) for number in ids if number not in (PAD, BOS, EOS)] for ids in numbers]
+        kept = [[int(number) for number in ids if number not in (PAD, BOS, EOS)] for ids in sentences]
         if len(kept) == 1:
             texts = [self._inner.decode(kept[0], skip_special_tokens=False)]
         else:
@@ -218,10 +206,6 @@ class Tokenizer:
     def vocabulary(self) -> list[str]:
         """The pieces as stored, indexed by id."""
         return [cast("str", self._inner.id_to_token(number)) for number in range(self.size)]
-
-    @cached_property
-    def _words(self) -> WordCache | None:
-        return WordCache(self._inner, self.vocabulary) if splits_at_spaces(self._inner) else None
 
     @cached_property
     def _shown(self) -> list[str]:

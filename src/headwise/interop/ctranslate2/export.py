@@ -72,8 +72,7 @@ def export(
     weights = _read_weights(bundle)
     sizes = bundle.architecture
     if sizes.get("positions") != "learned":  # learned ones end where they end
-        ample = min(max(POSITIONS, int(sizes.get("max_length", 0))), MOST_POSITIONS)
-        sizes = {**sizes, "max_length": positions or ample}
+        sizes = {**sizes, "max_length": positions or table_length(sizes)}
 
     def fill(new: Path) -> None:
         from ctranslate2 import specs  # imports torch, which takes a second or two: an export is made once
@@ -104,6 +103,12 @@ def export(
         write_directory(directory, fill)
     except KeyError as error:
         raise ModelError(f"{bundle.path / WEIGHTS} does not fit its architecture: {error} is missing") from error
+
+
+def table_length(architecture: dict[str, Any]) -> int:
+    """The number of positions of an export for which none was asked: its longest input and output, in tokens."""
+    longest = int(architecture.get("max_length", 0))
+    return longest if architecture.get("positions") == "learned" else min(max(POSITIONS, longest), MOST_POSITIONS)
 
 
 def cannot_export(bundle: Bundle) -> str | None:
