@@ -244,3 +244,55 @@ def publish_t5(folder: Path, seed: int = 0, **changes: Any) -> Any:
     randomised(published)
     published.save_pretrained(folder)
     return published
+
+
+def publish_long(folder: Path, kind: str, seed: int = 0, **changes: Any) -> Any:
+    """A random Longformer or BigBird of one class, with a tokenizer of its kind."""
+    import transformers
+    from tokenizers import processors
+
+    torch.manual_seed(seed)
+    roberta = kind.startswith("Longformer")
+    special = ["<s>", "<pad>", "</s>", "<unk>"] if roberta else ["<pad>", "</s>", "<s>", "<unk>", "[CLS]", "[SEP]"]
+    begin, end, mask = ("<s>", "</s>", "<mask>") if roberta else ("[CLS]", "[SEP]", "[MASK]")
+    if roberta:
+        tokenizer = tokenizers.Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer: Any = trainers.BpeTrainer(
+            vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        )
+    else:
+        tokenizer = tokenizers.Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+        trainer = trainers.UnigramTrainer(vocab_size=90, special_tokens=special, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(TEXT.split("\n"), trainer)
+    tokenizer.add_special_tokens([tokenizers.AddedToken(mask, lstrip=True, normalized=False, special=True)])
+    ids = {name: tokenizer.token_to_id(name) for name in (*special, mask)}
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1",
+        special_tokens=[(begin, ids[begin]), (end, ids[end])],
+    )  # fmt: skip
+    sizes = {
+        "vocab_size": tokenizer.get_vocab_size(), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 48, "pad_token_id": ids["<pad>"], "bos_token_id": ids["<s>"], "eos_token_id": ids["</s>"],
+        "sep_token_id": ids[end], **changes,
+    }  # fmt: skip
+    config: Any
+    if roberta:
+        config = transformers.LongformerConfig(
+            attention_window=8, max_position_embeddings=202, type_vocab_size=1, layer_norm_eps=1e-5, **sizes
+        )
+    else:
+        config = transformers.BigBirdConfig(block_size=4, num_random_blocks=2, max_position_embeddings=200, **sizes)
+    model = randomised(getattr(transformers, kind)(config))
+    model.save_pretrained(folder)  # type: ignore[operator]
+    tokenizer.save(str(folder / "tokenizer.json"))
+    roles = {"pad": "<pad>", "unk": "<unk>", "cls": begin, "sep": end, "mask": mask}
+    described = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **{f"{role}_token": name for role, name in roles.items()},
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(described))
+    return model

@@ -50,7 +50,7 @@ class Bert(Network):
         self.norm = nn.LayerNorm(sizes.model_dim, eps=sizes.norm_epsilon)
         self.dropout = Dropout(sizes.dropout)
         self.encoder = Encoder(_makers(sizes, self.attention()), sizes.layers)
-        self.pooler = Pooler(sizes.model_dim) if sizes.pooler and not fills else None
+        self.pooler = self.new_pooler() if sizes.pooler and not fills else None
         if classes is None:
             self.output = TokenHead(self.embedding, sizes.activation, sizes.norm_epsilon)
         elif classes > 0:
@@ -83,7 +83,10 @@ class Bert(Network):
         out: Tensor = self.encoder(x, allowed_by_lengths(lengths, ids.size(1)), **self.options(ids, lengths))
         return out
 
-    # ---- what relatives with another attention change
+    # ---- what relatives change
+
+    def new_pooler(self) -> Pooler:
+        return Pooler(self.settings.model_dim)
 
     def attention(self) -> Callable[[], Attention]:
         """The maker of each layer's self-attention."""

@@ -10,6 +10,7 @@ from headwise.config.families.bert import BertSettings
 from headwise.config.families.bigbird import BigBirdSettings
 from headwise.models.bert import Bert
 from headwise.nn import Attention, BlockSparseAttention
+from headwise.nn.heads import Pooler
 
 
 class BigBird(Bert):
@@ -20,6 +21,9 @@ class BigBird(Bert):
 
     settings: BigBirdSettings
     settings_class: ClassVar[type[BertSettings]] = BigBirdSettings
+
+    def new_pooler(self) -> Pooler:
+        return Pooler(self.settings.model_dim, self.settings.pooler_activation)
 
     def attention(self) -> Callable[[], Attention]:
         sizes, seeds = self.settings, count(self.settings.seed * self.settings.layers)

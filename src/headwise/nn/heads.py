@@ -25,16 +25,17 @@ def pool(states: Tensor, lengths: Tensor | None = None, kind: str = "first") -> 
 
 
 class Pooler(nn.Module):
-    """tanh(W h + b) of a pooled state: BERT's, which its labels are computed from."""
+    """tanh(W h + b) of a pooled state: BERT's, which its labels are computed from. Others have another activation."""
 
-    def __init__(self, model_dim: int) -> None:
+    def __init__(self, model_dim: int, activation: str = "tanh") -> None:
         super().__init__()
+        self.activation = torch.tanh if activation == "tanh" else activation_function(activation)
         self.dense = nn.Linear(model_dim, model_dim)
         nn.init.xavier_uniform_(self.dense.weight)
         nn.init.zeros_(self.dense.bias)
 
     def forward(self, pooled: Tensor) -> Tensor:  # (B, D) -> (B, D)
-        return torch.tanh(self.dense(pooled))
+        return self.activation(self.dense(pooled))
 
 
 class ClassHead(nn.Module):

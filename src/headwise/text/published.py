@@ -19,7 +19,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from headwise.errors import ModelError
-from headwise.text.tokenizer import EOS, Tokenizer
+from headwise.text.tokenizer import BOS, EOS, Tokenizer
 from headwise.text.tokenizer_file import read_tokenizer
 from headwise.text.vocabulary import SPECIAL
 
@@ -175,6 +175,25 @@ def release(tokenizer: Tokenizer, absent: int, origin: Origin | None) -> Parts:
         "added_tokens": origin.added_tokens,
         "post_processor": origin.post_processor,
     }
+
+
+def around(names: Mapping[int, str], ids: Mapping[str, int], begins: bool = True) -> Parts:
+    """The step by which the library puts special tokens around a text, or around a pair of texts.
+
+    `names` are those of our special tokens, `ids` their numbers; only with `begins` does one stand before a text.
+    """
+
+    def mark(number: int, kind: int = 0) -> Parts:
+        return {"SpecialToken": {"id": names[number], "type_id": kind}}
+
+    text, other = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}
+    single = [*([mark(BOS)] if begins else []), text, mark(EOS)]
+    used = [names[number] for number in ((BOS, EOS) if begins else (EOS,))]
+    return {
+        "type": "TemplateProcessing", "single": single,
+        "pair": [*single, other, mark(EOS, 1)] if begins else single,
+        "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in used},
+    }  # fmt: skip
 
 
 def _free_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,9 @@ class BigBirdSettings(BertSettings):
     max_length: Positive = Field(4096, description="longest input, in tokens; special tokens count")
     activation: Activation = Field(
         "gelu-tanh", description="of the feed-forward network and of the head for masked tokens"
+    )
+    pooler_activation: Activation | Literal["tanh"] = Field(
+        "tanh", description="between the pooled state and the labels; published models have that of the layers"
     )
     block: Positive = Field(64, description="tokens of a block")
     random: Annotated[int, Field(ge=0)] = Field(3, description="random blocks that each block sees")

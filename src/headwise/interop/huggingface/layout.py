@@ -19,10 +19,12 @@ from headwise.interop.huggingface import families
 from headwise.interop.huggingface.published import Config
 from headwise.interop.keys import Key, Orders
 from headwise.text.published import Numbering, Origin
+from headwise.text.tokenizer import BOS, EOS, PAD, UNK
 
 Architecture = dict[str, Any]  # the arguments that build our network
+ROLES = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 
-__all__ = ["Architecture", "Beside", "Key", "Layout", "layout_for", "layout_of", "layouts"]
+__all__ = ["ROLES", "Architecture", "Beside", "Key", "Layout", "layout_for", "layout_of", "layouts", "role_ids"]
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,13 @@ class Layout:
     keys: Callable[[Architecture], Iterable[Key]]
     read_beside: Callable[[Path, Config], Beside]
     sizes: Callable[[Beside], dict[str, Any]]  # the network's arguments that come from the other files
-    special_config: Callable[[Numbering], dict[str, Any]] | None = None  # ids of special tokens; None: by their roles
+    # Ids of special tokens and settings that follow from them; None: by their roles.
+    special_config: Callable[[Architecture, Numbering], dict[str, Any]] | None = None
     # Tensors of a file that are always the same, so that we do not store them; further JSON files by name.
     constants: Callable[[Architecture], dict[str, Tensor]] = lambda architecture: {}
-    files: Callable[[Architecture, Beside], dict[str, dict[str, Any]]] = lambda architecture, beside: {}
+    # Weights of a class that it does not compute with, by name and shape: written as zeros, not read.
+    unused: Callable[[Architecture], dict[str, tuple[int, ...]]] = lambda architecture: {}
+    files: Callable[[Architecture, Beside], dict[str, Any]] = lambda architecture, beside: {}
     example: str = ""  # Python that runs in an exported directory; empty: one that opens the model
     ends_texts: bool = False  # an end of sentence stands after every text
     begins_texts: bool = False  # a begin of sentence stands before a text, or before a pair of them
@@ -66,6 +71,7 @@ class Layout:
     renamed: tuple[tuple[str, str], ...] = ()  # patterns of names in old files, and what stands there today
     prefix: str = ""  # that some files leave out
     width: Callable[[int], list[int]] | None = None  # the published place of each coordinate of our model's width
+    skipped: Callable[[Numbering], int] = lambda numbering: 0  # rows of positions before the first that is used
 
     def today(self, names: Iterable[str], wanted: Container[str]) -> dict[str, str]:
         """The names of a file by those of the key table, which are `wanted`."""
@@ -87,7 +93,13 @@ class Layout:
     def orders(self, architecture: Architecture, numberings: tuple[Numbering, ...]) -> Orders:
         width = None if self.width is None else torch.tensor(self.width(architecture["model_dim"]))
         rows = {} if not numberings else {"source": numberings[0], "target": numberings[-1]}
-        return Orders({side: torch.tensor(numbering.order) for side, numbering in rows.items()}, width)
+        skipped = self.skipped(numberings[-1]) if numberings else 0
+        return Orders({side: torch.tensor(numbering.order) for side, numbering in rows.items()}, width, skipped)
+
+
+def role_ids(numbering: Numbering) -> dict[str, Any]:
+    """The ids of special tokens by their roles: pad_token_id, …"""
+    return {f"{role}_id": numbering.special[number] for number, role in ROLES.items() if number in numbering.special}
 
 
 def layouts() -> dict[str, tuple[Layout, ...]]:

@@ -40,6 +40,12 @@ class Config:
             raise ModelError(f"{self.file}: {key} must be a number from 0 to less than 1, not {value!r}")
         return float(value)
 
+    def epsilon(self, key: str, default: float) -> float:
+        value = self.values.get(key, default)
+        if not isinstance(value, float) or not 0 < value <= 1e-3:
+            raise ModelError(f"{self.file}: {key} must be a small positive number, not {value!r}")
+        return value
+
     def choice(self, key: str, choices: Mapping[str, str], default: str) -> str:
         value = self.values.get(key, default)
         if not isinstance(value, str) or value not in choices:

@@ -37,9 +37,9 @@ def read_published(published: Published, layout: Layout, beside: Beside) -> Impo
     wanted = {name for key in keys.values() for name in key.names}
     published = published.renamed(layout.today(published.tensors, wanted))
     _check_names(published, layout, wanted)
-    shapes = _check_shapes(published, layout, architecture, keys)
-    _check_constants(published, layout, architecture)
     orders = layout.orders(architecture, beside.numberings)
+    shapes = _check_shapes(published, layout, architecture, keys, orders.skipped)
+    _check_constants(published, layout, architecture)
 
     def read(name: str) -> Tensor:
         return keys[name].to_ours(published.read(keys[name].names), shapes[name], orders)
@@ -70,7 +70,9 @@ def _check_names(published: Published, layout: Layout, wanted: set[str]) -> None
             )
 
 
-def _check_shapes(published: Published, layout: Layout, architecture: Architecture, keys: dict[str, Key]) -> Shapes:
+def _check_shapes(
+    published: Published, layout: Layout, architecture: Architecture, keys: dict[str, Key], skipped: int
+) -> Shapes:
     """The shapes of all our weights, for each of which there is one that fits."""
     try:
         declared = declared_shapes(published.config.file, layout.family, architecture)
@@ -80,7 +82,7 @@ def _check_shapes(published: Published, layout: Layout, architecture: Architectu
         raise ModelError(f"{published.config.file}: {error}") from error
     for key in keys.values():
         shapes = [published.tensors[name].shape for name in key.names]
-        if not key.fits(shapes, declared.get(key.ours)):
+        if not key.fits(shapes, declared.get(key.ours), skipped):
             raise ModelError(
                 f"{published.tensors[key.names[0]].file}: {key.names[0]} has the shape {list(shapes[0])}, "
                 f"which disagrees with {published.config.file.name}"

@@ -13,16 +13,15 @@ from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, write_directory, write_json
 from headwise.bundle.golden import GOLDEN as IN_CARD
 from headwise.errors import ModelError, UsageError
-from headwise.interop.huggingface.layout import Architecture, Beside, Layout, layout_for
+from headwise.interop.huggingface.layout import ROLES, Architecture, Beside, Layout, layout_for, role_ids
 from headwise.interop.huggingface.published import CONFIG
 from headwise.interop.huggingface.read import GOLDEN
 from headwise.interop.readme import readme
-from headwise.text.published import Numbering, Origin, release
-from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from headwise.text.published import Numbering, Origin, around, release
+from headwise.text.tokenizer import BOS, EOS, PAD, Tokenizer
 from headwise.text.vocabulary import MASK, SPECIAL
 
 _FILES = ("tokenizer.json", "target.tokenizer.json")
-_ROLES = {PAD: "pad_token", UNK: "unk_token", BOS: "bos_token", EOS: "eos_token"}
 
 
 def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
@@ -38,7 +37,7 @@ def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
         raise UsageError(f"{bundle.path} cannot be exported: {error}") from None
     weights = _weights(bundle, layout, architecture, beside)
     config = {"model_type": kind, "architectures": [layout.class_name], "dtype": "float32"}
-    config |= {**_special(layout, beside), **_labels(assets.labels), **layout.write_config(architecture)}
+    config |= {**_special(layout, architecture, beside), **_labels(assets.labels), **layout.write_config(architecture)}
     config |= {GOLDEN: bundle.card[IN_CARD]} if IN_CARD in bundle.card else {}
 
     def fill(new: Path) -> None:
@@ -46,6 +45,7 @@ def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
         if assets.text is not None:
             _write_tokenizers(new, layout, beside, bundle.languages, int(architecture.get("absent", 0)))
         for name, content in layout.files(architecture, beside).items():
+            (new / name).parent.mkdir(exist_ok=True)
             write_json(new / name, content)
         write_json(new / CONFIG, config)
         opened = f'from transformers import {layout.class_name}\n\nmodel = {layout.class_name}.from_pretrained(".")'
@@ -72,6 +72,7 @@ def _beside(bundle: Bundle, assets: Assets, architecture: Architecture) -> Besid
 def _weights(bundle: Bundle, layout: Layout, architecture: Architecture, beside: Beside) -> dict[str, torch.Tensor]:
     orders, weights = layout.orders(architecture, beside.numberings), load_tensors(bundle.path / WEIGHTS)
     theirs = layout.constants(architecture)
+    theirs |= {name: torch.zeros(shape) for name, shape in layout.unused(architecture).items()}
     for key in layout.keys(architecture):
         if key.ours not in weights:
             raise ModelError(f"{bundle.path / WEIGHTS} does not fit its architecture: {key.ours} is missing")
@@ -88,14 +89,13 @@ def _origins(bundle: Bundle) -> tuple[Origin, ...]:
         return ()
 
 
-def _special(layout: Layout, beside: Beside) -> dict[str, Any]:
+def _special(layout: Layout, architecture: Architecture, beside: Beside) -> dict[str, Any]:
     """The ids of special tokens."""
     if not beside.numberings:
         return {}
     if layout.special_config is not None:
-        return layout.special_config(beside.numbering)
-    special = beside.numbering.special
-    return {f"{role}_id": special[number] for number, role in _ROLES.items() if number in special}
+        return layout.special_config(architecture, beside.numbering)
+    return role_ids(beside.numbering)
 
 
 def _labels(labels: tuple[str, ...]) -> dict[str, Any]:
@@ -111,7 +111,8 @@ def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tupl
     for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
         parts = release(side, absent, origin)
         if layout.ends_texts and origin is None:
-            parts["post_processor"] = _around(beside.numbering, begins=layout.begins_texts)
+            ids = {SPECIAL[ours]: published for ours, published in beside.numbering.special.items()}
+            parts["post_processor"] = around(dict(enumerate(SPECIAL)), ids, begins=layout.begins_texts)
         write_json(new / name, parts)
     # The class that reads any file of the tokenizers library as it stands.
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -125,30 +126,12 @@ def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tupl
     write_json(new / "tokenizer_config.json", config)
 
 
-def _around(numbering: Numbering, begins: bool) -> dict[str, Any]:
-    """The step by which the tokenizers library puts special tokens around a text, or around a pair of texts."""
-
-    def mark(number: int, kind: int = 0) -> dict[str, Any]:
-        return {"SpecialToken": {"id": SPECIAL[number], "type_id": kind}}
-
-    text, other = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}
-    single = [*([mark(BOS)] if begins else []), text, mark(EOS)]
-    tokens = {
-        SPECIAL[n]: {"id": SPECIAL[n], "ids": [numbering.special[n]], "tokens": [SPECIAL[n]]}
-        for n in ((BOS, EOS) if begins else (EOS,))
-    }
-    return {
-        "type": "TemplateProcessing", "single": single, "special_tokens": tokens,
-        "pair": [*single, other, mark(EOS, 1)] if begins else single,
-    }  # fmt: skip
-
-
 def _roles(tokenizer: Tokenizer, origin: Origin | None, numbering: Numbering) -> dict[str, Any]:
     """Which token has which role."""
     names = {number: tokenizer.vocabulary[number] for number in numbering.special}
     if origin is not None:
         names = {number: origin.names.get(name, name) for number, name in names.items()}
-    roles = {_ROLES[number]: name for number, name in names.items()}
+    roles = {ROLES[number]: name for number, name in names.items()}
     if BOS in names and PAD not in names:  # begin of sentence is the padding of a model that has no other
         roles["pad_token"] = roles.pop("bos_token")
     return roles

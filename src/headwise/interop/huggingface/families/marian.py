@@ -16,6 +16,7 @@ from torch import Tensor
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError, UsageError
+from headwise.interop.huggingface.bart_layers import layer_keys
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
 from headwise.text.published import Numbering, adopt, is_ours, vocabulary
@@ -33,38 +34,7 @@ _SAME = ("vocab_size", "encoder_attention_heads", "encoder_ffn_dim")
 _ALSO = ("decoder_vocab_size", "decoder_attention_heads", "decoder_ffn_dim")
 
 
-def _attention(ours: str, theirs: str) -> list[Key]:
-    parts = [f"{theirs}.{name}_proj" for name in "qkv"]
-    return [
-        Key(f"{ours}.query_key_value.weight", tuple(f"{part}.weight" for part in parts), width=(1,)),
-        Key(f"{ours}.query_key_value.bias", tuple(f"{part}.bias" for part in parts)),
-        Key(f"{ours}.output.weight", (f"{theirs}.out_proj.weight",), width=(0,)),
-        Key(f"{ours}.output.bias", (f"{theirs}.out_proj.bias",), width=(0,)),
-    ]
-
-
-def _norm(ours: str, theirs: str) -> list[Key]:
-    return [Key(f"{ours}.norm.{kind}", (f"{theirs}.{kind}",), width=(0,)) for kind in ("weight", "bias")]
-
-
-def _layer(stack: str) -> list[Key]:
-    ours, theirs = f"{stack}.layers.{{}}", f"model.{stack}.layers.{{}}"
-    keys = _attention(f"{ours}.self_attention", f"{theirs}.self_attn")
-    keys += _norm(f"{ours}.self_residual", f"{theirs}.self_attn_layer_norm")
-    if stack == "decoder":
-        keys += _attention(f"{ours}.cross_attention", f"{theirs}.encoder_attn")
-        keys += _norm(f"{ours}.cross_residual", f"{theirs}.encoder_attn_layer_norm")
-    return [
-        *keys,
-        Key(f"{ours}.feed_forward.inner.weight", (f"{theirs}.fc1.weight",), width=(1,)),
-        Key(f"{ours}.feed_forward.inner.bias", (f"{theirs}.fc1.bias",)),
-        Key(f"{ours}.feed_forward.outer.weight", (f"{theirs}.fc2.weight",), width=(0,)),
-        Key(f"{ours}.feed_forward.outer.bias", (f"{theirs}.fc2.bias",), width=(0,)),
-        *_norm(f"{ours}.feed_residual", f"{theirs}.final_layer_norm"),
-    ]
-
-
-_LAYERS = {stack: _layer(stack) for stack in ("encoder", "decoder")}
+_LAYERS = {stack: layer_keys(stack) for stack in ("encoder", "decoder")}
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
@@ -181,7 +151,7 @@ def special_ids(config: Config, named: dict[int, str], rows: int) -> dict[int, i
     return {ours: number for ours, number in found.items() if number is not None}
 
 
-def special_config(numbering: Numbering) -> dict[str, Any]:
+def special_config(architecture: Architecture, numbering: Numbering) -> dict[str, Any]:
     ids = numbering.special
     padding = ids.get(PAD, ids[BOS])
     return {

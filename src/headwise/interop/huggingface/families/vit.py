@@ -14,73 +14,49 @@ from headwise.bundle.assets import Assets
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError, UsageError
 from headwise.image.preprocessing import Preprocessing
+from headwise.interop.huggingface.encoders import read_sizes, write_sizes
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
+from headwise.interop.keys import modules, without_prefix
 
 PROCESSOR = "preprocessor_config.json"
-# Our names by theirs; the first of each is the one that is written.
-_ACTIVATIONS = {
-    "gelu": "gelu", "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "relu": "relu", "silu": "silu",
-    "swish": "silu",
-}  # fmt: skip
 _RESAMPLING = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # numbers of Pillow
 
 
-def _both(ours: str, *theirs: str) -> list[Key]:
-    return [Key(f"{ours}.{kind}", tuple(f"{name}.{kind}" for name in theirs)) for kind in ("weight", "bias")]
-
-
-def _layer() -> list[Key]:
-    ours, theirs = "encoder.layers.{}", "vit.encoder.layer.{}"
-    parts = [f"{theirs}.attention.attention.{name}" for name in ("query", "key", "value")]
-    return [
-        *_both(f"{ours}.self_residual.norm", f"{theirs}.layernorm_before"),
-        *_both(f"{ours}.self_attention.query_key_value", *parts),
-        *_both(f"{ours}.self_attention.output", f"{theirs}.attention.output.dense"),
-        *_both(f"{ours}.feed_residual.norm", f"{theirs}.layernorm_after"),
-        *_both(f"{ours}.feed_forward.inner", f"{theirs}.intermediate.dense"),
-        *_both(f"{ours}.feed_forward.outer", f"{theirs}.output.dense"),
-    ]
-
-
-_LAYER = _layer()
+_LAYER = modules(
+    "encoder.layers.{}.", "vit.encoder.layer.{}.",
+    {
+        "self_residual.norm": "layernorm_before",
+        "self_attention.query_key_value": tuple(f"attention.attention.{name}" for name in ("query", "key", "value")),
+        "self_attention.output": "attention.output.dense",
+        "feed_residual.norm": "layernorm_after",
+        "feed_forward.inner": "intermediate.dense",
+        "feed_forward.outer": "output.dense",
+    },
+)  # fmt: skip
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
     yield Key("class_token", ("vit.embeddings.cls_token",), published=(1, 1, -1))
     yield Key("positions.weight", ("vit.embeddings.position_embeddings",), published=(1, -1, architecture["model_dim"]))
-    yield from _both("stem", "vit.embeddings.patch_embeddings.projection")
+    yield from modules("", "vit.", {"stem": "embeddings.patch_embeddings.projection", "encoder.norm": "layernorm"})
     for number in range(architecture["layers"]):
         yield from (key.at(number) for key in _LAYER)
-    yield from _both("encoder.norm", "vit.layernorm")
     if architecture["classes"]:
-        yield from _both("output", "classifier")
+        yield from modules("", "", {"output": "classifier"})
 
 
 def bare_keys(architecture: Architecture) -> Iterator[Key]:
-    """ViTModel by itself has the same names without their first part."""
-    for key in keys(architecture):
-        yield Key(key.ours, tuple(name.removeprefix("vit.") for name in key.theirs), published=key.published)
+    return without_prefix(keys(architecture), "vit.")
 
 
 def read_config(config: Config) -> Architecture:
     config.must("qkv_bias", True)
-    epsilon = config.values.get("layer_norm_eps", 1e-12)
-    if not isinstance(epsilon, float) or not 0 < epsilon <= 1e-3:
-        raise ModelError(f"{config.file}: layer_norm_eps must be a small positive number, not {epsilon!r}")
     return {
         "image_size": _side(config, "image_size", 224),
         "patch_size": _side(config, "patch_size", 16),
         "channels": config.number("num_channels", 3),
-        "model_dim": config.number("hidden_size", 768),
-        "num_heads": config.number("num_attention_heads", 12),
-        "layers": config.number("num_hidden_layers", 12),
-        "ff_dim": config.number("intermediate_size", 3072),
-        "dropout": config.fraction("hidden_dropout_prob", 0.0),
-        "attention_dropout": config.fraction("attention_probs_dropout_prob", 0.0),
-        "activation_dropout": 0.0,
-        "activation": config.choice("hidden_act", _ACTIVATIONS, "gelu"),
-        "norm_epsilon": epsilon,
+        **read_sizes(config, dropout=0.0),
         "stem": "patches",
         "positions": "learned",
         "pooling": "cls",
@@ -107,20 +83,11 @@ def write_config(architecture: Architecture, classifies: bool = True) -> dict[st
             raise UsageError(f"in the Hub's layout {why}")
     if bool(architecture["classes"]) != classifies:
         raise UsageError("a ViTForImageClassification has classes, a ViTModel none")
-    dropout, attention_dropout = architecture["dropout"], architecture["attention_dropout"]
-    written = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     return {
         "image_size": architecture["image_size"],
         "patch_size": architecture["patch_size"],
         "num_channels": architecture["channels"],
-        "hidden_size": architecture["model_dim"],
-        "num_attention_heads": architecture["num_heads"],
-        "num_hidden_layers": architecture["layers"],
-        "intermediate_size": architecture["ff_dim"],
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout if attention_dropout is None else attention_dropout,
-        "hidden_act": written[architecture["activation"]],
-        "layer_norm_eps": architecture["norm_epsilon"],
+        **write_sizes(architecture),
         "qkv_bias": True,
     }
 

@@ -11,8 +11,10 @@ from torch import Tensor
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError, UsageError
+from headwise.interop.huggingface.bart_layers import layer_keys
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
+from headwise.interop.keys import modules
 from headwise.interop.whisper_tokens import Renumbered, special_tokens
 from headwise.nn.sound_stem import sinusoids_in_halves
 from headwise.text.published import Numbering, adopt, is_ours, read_parts, vocabulary
@@ -32,47 +34,17 @@ _SOUND = {"sampling_rate": 16_000, "hop_length": 160, "n_fft": 400}
 GENERATION, PREPROCESSOR, ADDED = "generation_config.json", "preprocessor_config.json", "added_tokens.json"
 
 
-def _attention(ours: str, theirs: str) -> list[Key]:
-    parts = [f"{theirs}.{name}_proj" for name in "qkv"]
-    query, _, value = (f"{part}.bias" for part in parts)
-    return [
-        Key(f"{ours}.query_key_value.weight", tuple(f"{part}.weight" for part in parts)),
-        Key(f"{ours}.query_key_value.bias", (query, "", value)),  # a bias of keys would change nothing
-        *_both(f"{ours}.output", f"{theirs}.out_proj"),
-    ]
-
-
-def _both(ours: str, theirs: str) -> list[Key]:
-    return [Key(f"{ours}.{kind}", (f"{theirs}.{kind}",)) for kind in ("weight", "bias")]
-
-
-def _layer(stack: str) -> list[Key]:
-    ours, theirs = f"{stack}.layers.{{}}", f"model.{stack}.layers.{{}}"
-    keys = _attention(f"{ours}.self_attention", f"{theirs}.self_attn")
-    keys += _both(f"{ours}.self_residual.norm", f"{theirs}.self_attn_layer_norm")
-    if stack == "decoder":
-        keys += _attention(f"{ours}.cross_attention", f"{theirs}.encoder_attn")
-        keys += _both(f"{ours}.cross_residual.norm", f"{theirs}.encoder_attn_layer_norm")
-    return [
-        *keys,
-        *_both(f"{ours}.feed_forward.inner", f"{theirs}.fc1"),
-        *_both(f"{ours}.feed_forward.outer", f"{theirs}.fc2"),
-        *_both(f"{ours}.feed_residual.norm", f"{theirs}.final_layer_norm"),
-    ]
-
-
-_LAYERS = {stack: _layer(stack) for stack in ("encoder", "decoder")}
+_LAYERS = {stack: layer_keys(stack, key_bias=False) for stack in ("encoder", "decoder")}
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
-    yield from _both("stem.first", "model.encoder.conv1")
-    yield from _both("stem.second", "model.encoder.conv2")
+    yield from modules("stem.", "model.encoder.", {"first": "conv1", "second": "conv2"})
     yield Key("target_embedding.weight", ("model.decoder.embed_tokens.weight",), vocabulary="target")
     yield Key("target_positions.weight", ("model.decoder.embed_positions.weight",))
     for stack, layer in _LAYERS.items():
         for number in range(architecture[f"{stack}_layers"]):
             yield from (key.at(number) for key in layer)
-        yield from _both(f"{stack}.norm", f"model.{stack}.layer_norm")
+        yield from modules(f"{stack}.", f"model.{stack}.", {"norm": "layer_norm"})
 
 
 def constants(architecture: Architecture) -> dict[str, Tensor]:
@@ -167,7 +139,7 @@ def _check_preprocessor(folder: Path) -> None:
             raise ModelError(f"{file}: {key} = {values[key]!r} is not supported, only {wanted}")
 
 
-def special_config(numbering: Numbering) -> dict[str, Any]:
+def special_config(architecture: Architecture, numbering: Numbering) -> dict[str, Any]:
     ids = numbering.special
     return {
         "decoder_start_token_id": ids[BOS], "eos_token_id": ids[EOS], "pad_token_id": ids[EOS],
@@ -179,7 +151,7 @@ def files(architecture: Architecture, beside: Beside) -> dict[str, dict[str, Any
     tokens = SpeechTokens.model_validate(beside.assets.preprocessing.get("tokens", {}))
     numbered = Renumbered(beside.numbering)
     generation: dict[str, Any] = {
-        **special_config(beside.numbering), "max_length": architecture["max_length"],
+        **special_config(architecture, beside.numbering), "max_length": architecture["max_length"],
         "is_multilingual": bool(tokens.languages), "suppress_tokens": numbered.theirs_of(tokens.suppress),
         "begin_suppress_tokens": numbered.theirs_of(tokens.suppress_first),
     }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from headwise.config.families.bert import FAMILY
 from headwise.errors import ModelError, UsageError
-from headwise.interop.huggingface.families.bert import LAYOUTS, read_bare_config, read_config, write_config
+from headwise.interop.huggingface.families.bert import BERT, LAYOUTS, read_config
 from headwise.interop.huggingface.published import Config
 
 
@@ -23,7 +23,7 @@ def architecture(**changes: object) -> dict[str, object]:
 def test_an_empty_config_is_bert_base_and_comes_back() -> None:
     read = read_config(config())
     assert (read["layers"], read["model_dim"], read["norm_epsilon"]) == (12, 768, 1e-12)
-    written = write_config(architecture(), classifies=True)
+    written = BERT.checked_config(architecture(), classifies=True)
     again = read_config(config(**written))
     assert {name: again[name] for name in ("model_dim", "num_heads", "layers", "ff_dim", "activation")} == {
         name: architecture()[name] for name in ("model_dim", "num_heads", "layers", "ff_dim", "activation")
@@ -42,7 +42,7 @@ def test_each_class_is_a_task_and_the_encoder_alone_comes_first() -> None:
 )
 def test_what_the_hub_does_not_have_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        write_config(architecture(**changes), classifies=True)
+        BERT.checked_config(architecture(**changes), classifies=True)
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_other_kinds_of_pooling_are_refused(tmp_path: Path) -> None:
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling/config.json").write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(ModelError, match="only the mean of all tokens or the first one"):
-        read_bare_config(config(tmp_path))
-    assert read_bare_config(config())["pooling"] == "mean"
+        BERT.read_bare_config(config(tmp_path))
+    assert BERT.read_bare_config(config())["pooling"] == "mean"
