@@ -88,8 +88,11 @@ def pickled_bert() -> Path:
     return _fetched("HEADWISE_PICKLED_BERT", "pickled-bert", "pytorch_model.bin")
 
 
-def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
-    """A random MarianMT with its SentencePiece files; returns the model of `transformers`."""
+def publish_marian(folder: Path, seed: int = 0, separate: bool = False, **changes: Any) -> Any:
+    """A random MarianMT with its SentencePiece files; returns the model of `transformers`.
+
+    `separate`: source and target have a vocabulary each.
+    """
     import io
 
     import sentencepiece
@@ -97,8 +100,9 @@ def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
 
     torch.manual_seed(seed)
     folder.mkdir(exist_ok=True)
-    vocabulary = {"</s>": 0, "<unk>": 1}
-    for side, size in (("source", 60), ("target", 70)):
+    begin = {"</s>": 0, "<unk>": 1, **({"<pad>": 2} if separate else {})}
+    vocabularies = [dict(begin), dict(begin)] if separate else [begin] * 2
+    for (side, size), vocabulary in zip((("source", 60), ("target", 70)), vocabularies, strict=True):
         model = io.BytesIO()
         lines = iter(TEXT.split("\n") if side == "source" else TEXT.upper().split("\n"))
         sentencepiece.SentencePieceTrainer.train(
@@ -109,22 +113,30 @@ def publish_marian(folder: Path, seed: int = 0, **changes: Any) -> Any:
         for number in range(processor.get_piece_size()):
             if not processor.is_control(number) and not processor.is_unknown(number):
                 vocabulary.setdefault(processor.id_to_piece(number), len(vocabulary))
-    vocabulary[">>fra<<"] = len(vocabulary)
-    vocabulary["<pad>"] = pad = len(vocabulary)
-    (folder / "vocab.json").write_text(json.dumps(vocabulary))
-    (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "fr"}')
+    described: dict[str, Any] = {"source_lang": "en", "target_lang": "fr", "separate_vocabs": separate}
+    if not separate:
+        vocabularies[0][">>fra<<"] = len(vocabularies[0])
+        vocabularies[0]["<pad>"] = len(vocabularies[0])
+    else:
+        vocabularies[1]["<more>"] = len(vocabularies[1])
+        (folder / "target_vocab.json").write_text(json.dumps(vocabularies[1]))
+    pad = vocabularies[1]["<pad>"]
+    (folder / "vocab.json").write_text(json.dumps(vocabularies[0]))
+    (folder / "tokenizer_config.json").write_text(json.dumps(described))
     sizes = {
         "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
         "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "max_position_embeddings": 64,
         "scale_embedding": True, "activation_function": "swish", **changes,
     }  # fmt: skip
     config = MarianConfig(
-        vocab_size=len(vocabulary), pad_token_id=pad, decoder_start_token_id=pad, eos_token_id=0, bos_token_id=0,
-        forced_eos_token_id=0, **sizes,
+        vocab_size=len(vocabularies[0]), decoder_vocab_size=len(vocabularies[1]), pad_token_id=pad,
+        decoder_start_token_id=pad, eos_token_id=0, bos_token_id=0, forced_eos_token_id=0,
+        share_encoder_decoder_embeddings=not separate, **sizes,
     )  # fmt: skip
     published = randomised(MarianMTModel(config))
     with torch.no_grad():
-        published.model.shared.weight[pad] = 0.0
+        for stack in (published.get_encoder(), published.get_decoder()):
+            stack.embed_tokens.weight[pad] = 0.0
         published.final_logits_bias.normal_()
     published.save_pretrained(folder)
     return MarianMTModel.from_pretrained(folder).eval()  # with its positions as they are: they are not in the file
@@ -185,8 +197,10 @@ def as_marian_files(hub: Path, folder: Path) -> None:
     folder.mkdir()
     config, weights = json.loads((hub / "config.json").read_text()), load_file(hub / "model.safetensors")
     kinds = {"weight": "W", "bias": "b"}
-    arrays = {"Wemb": weights["model.shared.weight"][:-1]}
-    arrays["decoder_ff_logit_out_b"] = weights["final_logits_bias"][:, :-1]
+    pad, separate = config["pad_token_id"], not config["share_encoder_decoder_embeddings"]
+    tables = {"Wemb": "shared"} if not separate else {f"{s}_Wemb": f"{s}.embed_tokens" for s in ("encoder", "decoder")}
+    arrays = {name: np.delete(weights[f"model.{there}.weight"], pad, axis=0) for name, there in tables.items()}
+    arrays["decoder_ff_logit_out_b"] = np.delete(weights["final_logits_bias"], pad, axis=1)
     for name, value in weights.items():
         found = re.fullmatch(r"model\.(encoder|decoder)\.layers\.(\d+)\.(\w+)\.?(\w+)?\.(weight|bias)", name)
         if found is None:
@@ -206,16 +220,18 @@ def as_marian_files(hub: Path, folder: Path) -> None:
         "dec-depth": config["decoder_layers"], "transformer-heads": config["encoder_attention_heads"],
         "transformer-dim-ffn": config["encoder_ffn_dim"], "transformer-ffn-activation": config["activation_function"],
         "transformer-preprocess": '""', "transformer-postprocess": "dan", "transformer-postprocess-emb": "d",
-        "tied-embeddings-all": "true", "transformer-decoder-autoreg": "self-attention",
+        "tied-embeddings-all": "false" if separate else "true", "tied-embeddings": "true" if separate else "false",
+        "tied-embeddings-src": "false", "transformer-decoder-autoreg": "self-attention",
         "transformer-no-projection": "false", "transformer-guided-alignment-layer": "last",
     }  # fmt: skip
     text = "dim-vocabs:\n  - 9\n  - 9\n" + "".join(f"{name}: {value}\n" for name, value in settings.items())
     arrays["special:model.yml"] = np.frombuffer(text.encode() + b"\0", dtype=np.int8)
     np.savez(folder / "model.npz", **arrays)
-    tokens = json.loads((hub / "vocab.json").read_text())
-    quoted = (f'"{token}": {number}\n' if '"' not in token else f"{token}: {number}\n" for token, number in
-              tokens.items() if token != "<pad>")  # fmt: skip
-    (folder / "opus.vocab.yml").write_text("".join(quoted), encoding="utf-8")
+    written = {"vocab.json": "opus.src.vocab.yml", "target_vocab.json": "opus.trg.vocab.yml"}
+    for theirs, name in written.items() if separate else [("vocab.json", "opus.vocab.yml")]:
+        tokens = [token for token in json.loads((hub / theirs).read_text()) if token != "<pad>"]
+        lines = (f"{token}: {n}\n" if '"' in token else f'"{token}": {n}\n' for n, token in enumerate(tokens))
+        (folder / name).write_text("".join(lines), encoding="utf-8")
     for name in ("source.spm", "target.spm"):
         shutil.copyfile(hub / name, folder / name)
 

@@ -137,6 +137,46 @@ def test_a_model_of_our_own_travels_there_and_back(tmp_path: Path) -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_a_model_with_two_vocabularies_travels_there_and_back(tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianTokenizer
+
+    theirs = publish_marian(tmp_path / "hub", separate=True)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    _, ours, pair = open_model(tmp_path / "ours")
+    assert pair.source.size != pair.target.size
+    names, texts = MarianTokenizer.from_pretrained(tmp_path / "hub"), sentences(20)
+    # Ours are unknown, begin (padding there) and end, then the others in their order.
+    there = {1: 1, 2: 2, 3: 0, **{number: number - 1 for number in range(4, 80)}}
+    translator = headwise.load(tmp_path / "ours", engine="torch")
+    answers = translator.translate(texts, beam=3, length_penalty=0.0, max_extra=4, no_repeat_ngram=2)
+    for text, answer in zip(texts, answers, strict=True):
+        inputs = names(text, return_tensors="pt")
+        ids = pair.source.encode(text)
+        assert [there[n] for n in ids] == inputs["input_ids"][0, :-1].tolist()
+        target = [2, *pair.target.encode(text.upper())]
+        with torch.no_grad():
+            expected = theirs(**inputs, decoder_input_ids=torch.tensor([[there[n] for n in target]])).logits
+            found = ours(torch.tensor([[*ids, 3]]), torch.tensor([target]))
+        columns = torch.tensor([there[n] for n in range(1, pair.target.size)])
+        torch.testing.assert_close(found[..., 1:], expected[..., columns], atol=1e-4, rtol=1e-4)
+        written = theirs.generate(
+            **inputs, num_beams=3, length_penalty=0.0, early_stopping=False, forced_eos_token_id=None,
+            max_new_tokens=len(ids) + 4, bad_words_ids=[[2], [1]], no_repeat_ngram_size=2,
+        )  # fmt: skip
+        assert [there[n] for n in answer.ids] == [n for n in written[0].tolist() if n not in (0, 2)]
+        assert answer.text == names.decode(written[0], skip_special_tokens=True)
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("hub", "back"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back")
+    again = AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert all(again(text)["input_ids"] == names(text)["input_ids"] for text in texts)
+    import_model(tmp_path / "back", tmp_path / "again")
+    for name in ("model.safetensors", "source.tokenizer.json", "target.tokenizer.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
 def test_an_imported_model_gives_the_same_in_ctranslate2(tmp_path: Path) -> None:
     publish_marian(tmp_path / "hub")
     import_model(tmp_path / "hub", tmp_path / "ours")

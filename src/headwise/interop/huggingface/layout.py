@@ -93,8 +93,11 @@ class Layout:
     def orders(self, architecture: Architecture, numberings: tuple[Numbering, ...]) -> Orders:
         width = None if self.width is None else torch.tensor(self.width(architecture["model_dim"]))
         rows = {} if not numberings else {"source": numberings[0], "target": numberings[-1]}
-        skipped = self.skipped(numberings[-1]) if numberings else 0
-        return Orders({side: torch.tensor(numbering.order) for side, numbering in rows.items()}, width, skipped)
+        ordered = {side: torch.tensor(numbering.order) for side, numbering in rows.items()}
+        return Orders(ordered, width, self.skipped_rows(numberings))
+
+    def skipped_rows(self, numberings: tuple[Numbering, ...]) -> int:
+        return self.skipped(numberings[-1]) if numberings else 0
 
 
 def role_ids(numbering: Numbering) -> dict[str, Any]:

@@ -37,9 +37,9 @@ def read_published(published: Published, layout: Layout, beside: Beside) -> Impo
     wanted = {name for key in keys.values() for name in key.names}
     published = published.renamed(layout.today(published.tensors, wanted))
     _check_names(published, layout, wanted)
-    orders = layout.orders(architecture, beside.numberings)
-    shapes = _check_shapes(published, layout, architecture, keys, orders.skipped)
+    shapes = _check_shapes(published, layout, architecture, keys, layout.skipped_rows(beside.numberings))
     _check_constants(published, layout, architecture)
+    orders = layout.orders(architecture, beside.numberings)  # as large as the config says: not before the shapes
 
     def read(name: str) -> Tensor:
         return keys[name].to_ours(published.read(keys[name].names), shapes[name], orders)

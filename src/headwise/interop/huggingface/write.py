@@ -59,14 +59,13 @@ def _beside(bundle: Bundle, assets: Assets, architecture: Architecture) -> Besid
     tokenizers = assets.text
     if tokenizers is None:
         return Beside(assets)
-    if tokenizers.source.size != tokenizers.target.size:
-        raise UsageError("its two vocabularies are one in the Hub's layout")
     absent, origins = int(architecture.get("absent", 0)), _origins(bundle)
-    rows = tokenizers.target.size - absent
-    numbering = origins[0].numbering() if origins else None
-    if numbering is None:
-        numbering = Numbering.of(rows, {n: n - absent for n in range(absent, EOS + 1)})
-    return Beside(assets, (numbering,), origins)
+    sides = [tokenizers.source] if tokenizers.shared else [tokenizers.source, tokenizers.target]
+    own = [Numbering.of(side.size - absent, {n: n - absent for n in range(absent, EOS + 1)}) for side in sides]
+    numberings = [origin.numbering() for origin in origins] or own
+    if any(numbering.special != numberings[0].special for numbering in numberings):
+        raise UsageError("special tokens have other numbers in its source vocabulary than in the target's")
+    return Beside(assets, tuple(numberings), origins)
 
 
 def _weights(bundle: Bundle, layout: Layout, architecture: Architecture, beside: Beside) -> dict[str, torch.Tensor]:
@@ -108,10 +107,10 @@ def _labels(labels: tuple[str, ...]) -> dict[str, Any]:
 def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tuple[str, ...], absent: int) -> None:
     pair, origins = beside.assets.tokenizers, beside.origins
     sides = [pair.source] if pair.shared else [pair.source, pair.target]
+    ids = {SPECIAL[ours]: published for ours, published in beside.numbering.special.items()}
     for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
         parts = release(side, absent, origin)
         if layout.ends_texts and origin is None:
-            ids = {SPECIAL[ours]: published for ours, published in beside.numbering.special.items()}
             parts["post_processor"] = around(dict(enumerate(SPECIAL)), ids, begins=layout.begins_texts)
         write_json(new / name, parts)
     # The class that reads any file of the tokenizers library as it stands.

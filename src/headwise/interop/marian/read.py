@@ -6,6 +6,7 @@ As there, a token `<pad>` is added, with which decoding starts: its vector is ze
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +24,17 @@ from headwise.nn.embedding import NEVER
 from headwise.text.sentencepiece_file import read_pieces
 
 _SETTINGS = "special:model.yml"
-_TABLE, _BIAS = "Wemb", "decoder_ff_logit_out_b"
+_BIAS = "decoder_ff_logit_out_b"
+# Tables of vectors by their names on the Hub: of one vocabulary, or of two.
+_TABLES = {
+    "Wemb": "model.shared.weight",
+    "encoder_Wemb": "model.encoder.embed_tokens.weight",
+    "decoder_Wemb": "model.decoder.embed_tokens.weight",
+}
 _IGNORED = r"special:.*|decoder_c_tt"
 # What Headwise has in one way only; a setting that a file lacks has this value.
 _MUST = {
-    "type": "transformer", "tied-embeddings-all": "true", "transformer-preprocess": "",
+    "type": "transformer", "transformer-preprocess": "",
     "transformer-postprocess": "dan", "transformer-postprocess-top": "", "transformer-ffn-depth": "2",
     "transformer-decoder-autoreg": "self-attention", "transformer-no-projection": "false",
     "transformer-train-position-embeddings": "false",
@@ -52,7 +59,7 @@ class MarianFiles(Published):
         assert self.arrays is not None
         stored = self.tensors[name]
         values = torch.from_numpy(self.arrays.read(stored.name).copy())
-        if stored.name == _TABLE:
+        if stored.name in _TABLES:
             return torch.cat((values, values.new_zeros(1, values.size(1))))
         if stored.name == _BIAS:
             return torch.cat((values, values.new_full((1, 1), NEVER)), dim=1)
@@ -60,13 +67,11 @@ class MarianFiles(Published):
 
 
 def read_model(folder: Path) -> Imported:
-    """Reads a folder with *.npz, a vocabulary (*.yml), source.spm and target.spm."""
+    """Reads a folder with *.npz, a vocabulary or two (*.yml), source.spm and target.spm."""
     arrays = open_arrays(_only(folder, "*.npz"))
-    ids = read_vocabulary(_vocabulary_file(folder))
-    if "</s>" not in ids or "<unk>" not in ids or "<pad>" in ids:
-        raise ModelError(f"{folder}: the vocabulary must have </s> and <unk>, and no <pad>; take another copy")
-    ids["<pad>"] = len(ids)
-    config = Config(arrays.file, _config(arrays, ids))
+    settings = read_settings(arrays.text(_SETTINGS))
+    ids = _vocabularies(folder, shared=settings.get("tied-embeddings-all", "true") == "true")
+    config = Config(arrays.file, _config(arrays, settings, ids))
     sides = [read_pieces(folder / name) for name in ("source.spm", "target.spm")]
     beside = marian.beside_of(folder, config, ids, sides)
     published = MarianFiles(folder, config, _named(arrays), arrays)
@@ -82,18 +87,25 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _vocabulary_file(folder: Path) -> Path:
-    """Of the *.yml files the one with the tokens; decoder.yml has settings of a search."""
-    found = sorted(file for file in folder.glob("*.yml") if "vocab" in file.name)
-    if len(found) != 1:
-        raise ModelError(f"{folder} has {len(found)} vocabularies (*vocab*.yml); there must be one for both sides")
-    return found[0]
+def _vocabularies(folder: Path, shared: bool) -> list[Mapping[str, int]]:
+    """Tokens with their ids, of both sides or of each; decoder.yml, with settings of a search, is another file."""
+    if shared:
+        files = [_only(folder, "*vocab*.yml")]
+    else:
+        files = [_only(folder, f"*{side}.vocab.yml") for side in ("src", "trg")]
+    found = []
+    for file in files:
+        ids = read_vocabulary(file)
+        if "</s>" not in ids or "<unk>" not in ids or "<pad>" in ids:
+            raise ModelError(f"{file}: the vocabulary must have </s> and <unk>, and no <pad>; take another copy")
+        found.append({**ids, "<pad>": len(ids)})
+    return found
 
 
-def _config(arrays: Arrays, ids: dict[str, int]) -> dict[str, object]:
+def _config(arrays: Arrays, settings: Mapping[str, str], ids: list[Mapping[str, int]]) -> dict[str, object]:
     """The settings as the config.json of a MarianMT."""
-    settings = read_settings(arrays.text(_SETTINGS))
-    for name, wanted in _MUST.items():
+    tied = {} if len(ids) == 1 else {"tied-embeddings": "true", "tied-embeddings-src": "false"}
+    for name, wanted in {**_MUST, **tied}.items():
         if settings.get(name, wanted) != wanted:
             raise ModelError(f"{arrays.file}: {name} = {settings[name]!r} is not supported, only {wanted!r}")
     if settings.get("transformer-postprocess-emb", "d") not in _EMBEDDINGS:
@@ -112,8 +124,9 @@ def _config(arrays: Arrays, ids: dict[str, int]) -> dict[str, object]:
         "model_type": "marian", "d_model": number("dim-emb"), "encoder_layers": number("enc-depth"),
         "decoder_layers": number("dec-depth"), "encoder_attention_heads": heads, "decoder_attention_heads": heads,
         "encoder_ffn_dim": inner, "decoder_ffn_dim": inner, "activation_function": activation, "scale_embedding": True,
-        "vocab_size": len(ids), "max_position_embeddings": 512, "decoder_start_token_id": ids["<pad>"],
-        "eos_token_id": ids["</s>"], "output_bias": _BIAS in arrays.named,
+        "vocab_size": len(ids[0]), "decoder_vocab_size": len(ids[-1]), "max_position_embeddings": 512,
+        "share_encoder_decoder_embeddings": len(ids) == 1, "decoder_start_token_id": ids[-1]["<pad>"],
+        "eos_token_id": ids[-1]["</s>"], "output_bias": _BIAS in arrays.named,
     }  # fmt: skip
 
 
@@ -127,8 +140,8 @@ def _named(arrays: Arrays) -> dict[str, Stored]:
 
 
 def _hub_name(name: str) -> str:
-    if name in (_TABLE, _BIAS):
-        return "model.shared.weight" if name == _TABLE else "final_logits_bias"
+    if name in _TABLES or name == _BIAS:
+        return _TABLES.get(name, "final_logits_bias")
     match = _NAME.fullmatch(name)
     if match is None:
         return name  # which is then refused as unknown
@@ -150,7 +163,7 @@ def _is_matrix(name: str) -> bool:
 
 def _shape(name: str, array: Array) -> tuple[int, ...]:
     shape = array.shape
-    if name == _TABLE and len(shape) == 2:
+    if name in _TABLES and len(shape) == 2:
         return shape[0] + 1, shape[1]
     if name == _BIAS and len(shape) == 2:
         return shape[0], shape[1] + 1

@@ -2,6 +2,8 @@
 
 Marian's sinusoids stand in halves [sin | cos], the paper's in pairs. The coordinates of a model have no order of their
 own: with the widths of all weights in another order, it computes the same with the paper's sinusoids.
+
+Source and target have one vocabulary and one table of vectors, or two of each (`share_encoder_decoder_embeddings`).
 """
 
 from __future__ import annotations
@@ -30,17 +32,23 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu-tanh",
 }  # fmt: skip
 _PIECES = ("source.spm", "target.spm")
-_SAME = ("vocab_size", "encoder_attention_heads", "encoder_ffn_dim")
-_ALSO = ("decoder_vocab_size", "decoder_attention_heads", "decoder_ffn_dim")
+_VOCABULARIES = ("vocab.json", "target_vocab.json")
+_SAME = ("attention_heads", "ffn_dim")  # of encoder and decoder
 
 
 _LAYERS = {stack: layer_keys(stack) for stack in ("encoder", "decoder")}
 
 
 def keys(architecture: Architecture) -> Iterator[Key]:
-    yield Key("source_embedding.weight", ("model.shared.weight",), vocabulary="source", width=(1,))
+    if architecture["tie"] == "all":
+        output = "source_embedding"
+        yield Key("source_embedding.weight", ("model.shared.weight",), vocabulary="source", width=(1,))
+    else:
+        output = "target_embedding"
+        yield Key("source_embedding.weight", ("model.encoder.embed_tokens.weight",), vocabulary="source", width=(1,))
+        yield Key("target_embedding.weight", ("model.decoder.embed_tokens.weight",), vocabulary="target", width=(1,))
     if architecture["output_bias"]:
-        yield Key("source_embedding.bias", ("final_logits_bias",), published=(1, -1), vocabulary="target")
+        yield Key(f"{output}.bias", ("final_logits_bias",), published=(1, -1), vocabulary="target")
     for stack, layer in _LAYERS.items():
         for number in range(architecture[f"{stack}_layers"]):
             yield from (key.at(number) for key in layer)
@@ -57,11 +65,13 @@ def read_config(config: Config) -> Architecture:
         raise ModelError(f"{config.file}: scale_embedding = False is not supported, only True")
     for key, wanted in (
         ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
-        ("share_encoder_decoder_embeddings", True), ("tie_word_embeddings", True), ("static_position_embeddings", True),
+        ("tie_word_embeddings", True), ("static_position_embeddings", True),
     ):  # fmt: skip
         config.must(key, wanted)
-    for one, other in zip(_SAME, _ALSO, strict=True):
-        config.must(other, config.number(one))
+    for name in _SAME:
+        config.must(f"decoder_{name}", config.number(f"encoder_{name}"))
+    if _is_shared(config):
+        config.must("decoder_vocab_size", config.number("vocab_size"))
     if config.number("d_model") % 2:
         raise ModelError(f"{config.file}: d_model must be even")
     return {
@@ -77,22 +87,28 @@ def read_config(config: Config) -> Architecture:
         "activation_dropout": config.fraction("activation_dropout", 0.0),
         "norm": "post",
         "positions": "sinusoidal",
-        "tie": "all",
+        "tie": "all" if _is_shared(config) else "target",
         "output_bias": config.values.get("output_bias", True) is not False,
     }
+
+
+def _is_shared(config: Config) -> bool:
+    """Whether source and target have one vocabulary."""
+    return config.values.get("share_encoder_decoder_embeddings", True) is not False
 
 
 def write_config(architecture: Architecture) -> dict[str, Any]:
     for key, wanted, why in (
         ("norm", "post", "MarianMT has its layer norms after each sub-layer (norm = 'post')"),
         ("positions", "sinusoidal", "MarianMT has sinusoidal positions"),
-        ("tie", "all", "MarianMT has one matrix for both embeddings and the output (tie = 'all')"),
         ("final_norm", None, "MarianMT has no layer norm after its stacks (final_norm)"),
         ("norm_epsilon", 1e-5, "MarianMT adds 1e-5 to the variance in layer norms (norm_epsilon)"),
         ("source_end", True, "MarianMT attends to the source's end of sentence (source_end)"),
     ):
         if architecture[key] != wanted:
             raise UsageError(why)
+    if architecture["tie"] == "none":
+        raise UsageError("MarianMT has one matrix for target embeddings and the output (tie = 'all' or 'target')")
     written = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items())}
     rates = {name: architecture[name] for name in ("dropout", "attention_dropout", "activation_dropout")}
     sides = {
@@ -100,40 +116,60 @@ def write_config(architecture: Architecture) -> dict[str, Any]:
         for side in ("encoder", "decoder")
         for name, ours in (("attention_heads", "num_heads"), ("ffn_dim", "ff_dim"), ("layers", f"{side}_layers"))
     }
-    rows = architecture["source_vocab"] - architecture["absent"]
+    source, target = (architecture[f"{side}_vocab"] - architecture["absent"] for side in ("source", "target"))
     return {
-        "d_model": architecture["model_dim"], **sides, "vocab_size": rows, "decoder_vocab_size": rows,
+        "d_model": architecture["model_dim"], **sides, "vocab_size": source, "decoder_vocab_size": target,
         "max_position_embeddings": architecture["max_length"], "scale_embedding": True, "is_encoder_decoder": True,
-        "share_encoder_decoder_embeddings": True, "tie_word_embeddings": True,
+        "share_encoder_decoder_embeddings": architecture["tie"] == "all", "tie_word_embeddings": True,
         "activation_function": written[architecture["activation"]], "output_bias": architecture["output_bias"],
         **{name: rates["dropout"] if rate is None else rate for name, rate in rates.items()},
     }  # fmt: skip
 
 
 def read_beside(folder: Path, config: Config) -> Beside:
-    """source.spm and target.spm with the ids of vocab.json; or the files of the tokenizers library that we write."""
-    if (folder / "tokenizer.json").is_file():
-        files = [folder / "tokenizer.json", folder / "target.tokenizer.json"]
-        sides = [read_tokenizer(file).parts for file in files if file.is_file()]
-    else:
-        pieces = [read_pieces(folder / name) for name in _PIECES]
-        return beside_of(folder, config, read_json(folder / "vocab.json"), pieces)
-    return _beside(config, sides, files)
+    """source.spm and target.spm with the ids of vocab.json (and target_vocab.json); or the files that we write."""
+    files = [folder / "tokenizer.json", folder / "target.tokenizer.json"]
+    if files[0].is_file():
+        return _beside(config, [read_tokenizer(file).parts for file in files if file.is_file()], files)
+    pieces = [read_pieces(folder / name) for name in _PIECES]
+    ids = [read_json(folder / name) for name in (_VOCABULARIES[:1] if _is_shared(config) else _VOCABULARIES)]
+    return beside_of(folder, config, ids, pieces)
 
 
-def beside_of(folder: Path, config: Config, ids: Mapping[str, Any], pieces: list[Pieces]) -> Beside:
-    """The tokenizers of SentencePiece files, with the ids of a vocabulary."""
-    sides = [unigram_parts(side, ids) for side in (pieces[:1] if pieces[0] == pieces[1] else pieces)]
+def beside_of(folder: Path, config: Config, ids: list[Mapping[str, int]], pieces: list[Pieces]) -> Beside:
+    """The tokenizers of SentencePiece files, with the ids of a vocabulary, or of two."""
+    one = len(ids) == 1 and pieces[0] == pieces[1]
+    sides = [unigram_parts(piece, ids[min(n, len(ids) - 1)]) for n, piece in enumerate(pieces[:1] if one else pieces)]
     return _beside(config, sides, [folder / name for name in _PIECES])
 
 
 def _beside(config: Config, sides: list[dict[str, Any]], files: list[Path]) -> Beside:
-    rows = config.number("vocab_size")
-    named = vocabulary(sides[0], files[0])
-    numbering = Numbering.of(rows, special_ids(config, named, rows))
-    adopted = [adopt(parts, numbering, file, documents=False) for parts, file in zip(sides, files, strict=False)]
+    named = [vocabulary(parts, file) for parts, file in zip(sides, files, strict=False)]
+    shared = _is_shared(config)
+    rows = config.number("vocab_size" if shared else "decoder_vocab_size")
+    target = Numbering.of(rows, special_ids(config, named[-1], rows))
+    source = target if shared else Numbering.of(config.number("vocab_size"), _special_by_name(named[0], files[0]))
+    if source.absent != target.absent:
+        raise ModelError(f"{config.file}: the source and target vocabularies have different special tokens")
+    numberings = (source, target)[: len(sides)]
+    adopted = [
+        adopt(parts, numbering, file, documents=False)
+        for parts, numbering, file in zip(sides, numberings, files, strict=False)
+    ]
     pair = TokenizerPair(adopted[0][0], adopted[-1][0])
-    return Beside(Assets(pair), (numbering,), tuple(origin for _, origin in adopted))
+    return Beside(Assets(pair), numberings, tuple(origin for _, origin in adopted))
+
+
+def _special_by_name(named: dict[int, str], file: Path) -> dict[int, int]:
+    """Of a vocabulary of the source alone, whose special tokens the config does not number."""
+    if is_ours(named):
+        return {number: number for number in range(EOS + 1)}
+    where = {name: number for number, name in named.items()}
+    roles = {UNK: "<unk>", BOS: "<pad>", EOS: "</s>"}
+    for name in roles.values():
+        if name not in where:
+            raise ModelError(f"{file}: the vocabulary of the source has no token {name}")
+    return {role: where[name] for role, name in roles.items()}
 
 
 def special_ids(config: Config, named: dict[int, str], rows: int) -> dict[int, int]:
