@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from fixtures_models import word_tokenizers
 from fixtures_published import TEXT, publish_t5
 from safetensors.torch import load_file
 
+import headwise
 from headwise.bundle.weights import open_model, save_model
 from headwise.interop.huggingface.families.t5 import read_beside
 from headwise.interop.huggingface.published import Config
@@ -74,6 +77,30 @@ def test_logits_and_ids_are_the_same_after_import_and_after_export(tmp_path: Pat
     import_model(tmp_path / "back", tmp_path / "again")
     for name in ("model.safetensors", "tokenizer.json"):
         assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_beams_are_those_of_ctranslate2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sentence has its own limit of length, also for hypotheses that are not the best, whatever the batch.
+
+    CTranslate2 spreads the probability of tokens that may not be produced over the others, which matters for a random
+    model only; a search of ours that does the same finds the same.
+    """
+    from headwise.decoding import beam, torch_engine
+
+    def renormalised(log_probs: torch.Tensor, beams: beam.Beams, filters: beam.TokenFilters) -> beam.Candidates:
+        return beam.best_continuations(beam.restrict(log_probs, beams, filters).log_softmax(dim=-1), beams)
+
+    publish_t5(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    with_torch = headwise.load(tmp_path / "ours", engine="torch")
+    fast = headwise.load(tmp_path / "ours", engine="ctranslate2", precision="float32")
+    choose, words = random.Random(1), TEXT.split()
+    texts = [" ".join(choose.choices(words, k=choose.randint(1, 4))) for _ in range(80)]
+    texts = [text for text in texts if len(with_torch.tokenizers.source.encode(text)) <= 13]  # no loops
+    monkeypatch.setattr(torch_engine, "beam_search", partial(beam.beam_search, choose=renormalised))
+    for search in ({"beam": 2, "length_penalty": 0.0}, {"beam": 4, "length_penalty": 0.0}, {"beam": 4}):
+        found = [[t.ids for t in engine.translate(texts, max_extra=2, **search)] for engine in (with_torch, fast)]
+        assert found[0] == found[1], search
 
 
 @pytest.mark.parametrize("tie", ["all", "none"])

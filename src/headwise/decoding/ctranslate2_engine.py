@@ -1,7 +1,9 @@
 """The fast engine for CPUs: CTranslate2 on an exported model. It does plain search only and does not import torch.
 
 Its beam search and the one in `beam.py` keep the same hypotheses, but CTranslate2 ranks them by sum / length ** α, the
-paper by sum / ((5 + length) / 6) ** α. So this engine requests the whole beam and ranks it here.
+paper by sum / ((5 + length) / 6) ** α. So this engine requests the whole beam and ranks it here. What still differs is
+seen in models that are not trained well: CTranslate2 spreads the probability of tokens that may not be produced over
+the others, and it searches on in a loop (docs/log/beam-search.md).
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ class CTranslate2Engine:
         """Returns the whole beam of each sentence, best first, none longer than its own limit."""
         arguments = _arguments(options, self.scores != "none")
         found: list[list[Hypothesis]] = [[]] * len(sources)
-        begun: deque[list[tuple[int, Any]]] = deque()
+        begun: deque[tuple[int, list[tuple[int, Any]]]] = deque()
 
         def begin(places: list[int]) -> None:
             check_cancelled()  # a batch that has begun cannot be stopped
@@ -111,12 +113,16 @@ class CTranslate2Engine:
             results = self._translator.translate_batch(
                 batch, max_decoding_length=limit, suppress_sequences=self._never, **arguments
             )
-            begun.append(list(zip(places, results, strict=True)))
+            begun.append((limit, list(zip(places, results, strict=True))))
 
         def collect() -> None:
-            for place, result in begun.popleft():
+            limit, results = begun.popleft()
+            for place, result in results:
                 found[place] = self._ranked(result.result(), options)
-                if _length(found[place][0]) > limits[place]:  # a translation must not depend on the other sentences
+                # A translation must not depend on the other sentences: what its own limit would have cut off, even
+                # of a hypothesis that is not the best, is searched for again.
+                reached = max(map(_length, found[place])) >= limits[place]
+                if reached and limits[place] < limit:
                     (found[place],) = self._search([sources[place]], options, [limits[place]])
 
         for places in self._batches(sources, options):
