@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from headwise.interop.keys import Key, Orders
+from headwise.interop.keys import Key, Orders, modules, without_prefix
 
 ORDERS = Orders({"source": torch.tensor([3, 0, 1, 2]), "target": torch.tensor([1, 0])}, torch.tensor([2, 0, 3, 1]))
 
@@ -50,3 +50,22 @@ def test_shapes_that_do_not_fit_are_noticed() -> None:
 
 def test_the_key_of_a_layer_has_its_number() -> None:
     assert Key("a.{}", ("b.{}.c", "")).at(3) == Key("a.3", ("b.3.c", ""))
+
+
+def test_rows_before_the_first_position_are_left_out_and_written_as_zeros() -> None:
+    key, orders = Key("a", ("x",), positions=True), Orders({}, skipped=2)
+    assert key.fits([(5, 3)], (3, 3), orders.skipped)
+    assert not key.fits([(3, 3)], (3, 3), orders.skipped)
+    theirs = torch.randn(5, 3)
+    found = key.to_ours([theirs], (3, 3), orders)
+    assert torch.equal(found, theirs[2:])
+    back = key.to_theirs(found, orders)["x"]
+    assert torch.equal(back[2:], theirs[2:])
+    assert not back[:2].any()
+
+
+def test_modules_have_a_weight_and_a_bias_each() -> None:
+    keys = modules("ours.{}.", "theirs.{}.", {"a": "b", "c": ("d", "e")})
+    assert [key.ours for key in keys] == [f"ours.{{}}.{name}.{kind}" for name in "ac" for kind in ("weight", "bias")]
+    assert keys[3].at(2).theirs == ("theirs.2.d.bias", "theirs.2.e.bias")
+    assert next(without_prefix(keys, "theirs.")).theirs == ("{}.b.weight",)
