@@ -6,7 +6,7 @@ As there, a token `<pad>` is added, with which decoding starts: its vector is ze
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _vocabularies(folder: Path, shared: bool) -> list[Mapping[str, int]]:
+def _vocabularies(folder: Path, shared: bool) -> list[dict[str, int]]:
     """Tokens with their ids, of both sides or of each; decoder.yml, with settings of a search, is another file."""
     if shared:
         files = [_only(folder, "*vocab*.yml")]
@@ -102,7 +102,7 @@ def _vocabularies(folder: Path, shared: bool) -> list[Mapping[str, int]]:
     return found
 
 
-def _config(arrays: Arrays, settings: Mapping[str, str], ids: list[Mapping[str, int]]) -> dict[str, object]:
+def _config(arrays: Arrays, settings: Mapping[str, str], ids: Sequence[Mapping[str, int]]) -> dict[str, object]:
     """The settings as the config.json of a MarianMT."""
     tied = {} if len(ids) == 1 else {"tied-embeddings": "true", "tied-embeddings-src": "false"}
     for name, wanted in {**_MUST, **tied}.items():

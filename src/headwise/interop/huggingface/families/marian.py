@@ -8,7 +8,7 @@ Source and target have one vocabulary and one table of vectors, or two of each (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def read_beside(folder: Path, config: Config) -> Beside:
     return beside_of(folder, config, ids, pieces)
 
 
-def beside_of(folder: Path, config: Config, ids: list[Mapping[str, int]], pieces: list[Pieces]) -> Beside:
+def beside_of(folder: Path, config: Config, ids: Sequence[Mapping[str, int]], pieces: list[Pieces]) -> Beside:
     """The tokenizers of SentencePiece files, with the ids of a vocabulary, or of two."""
     one = len(ids) == 1 and pieces[0] == pieces[1]
     sides = [unigram_parts(piece, ids[min(n, len(ids) - 1)]) for n, piece in enumerate(pieces[:1] if one else pieces)]
