@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_pictures import write_picture_recipe
 from small_tables import write_table_recipe
 from small_texts import write_embed_recipe, write_fill_recipe
 
@@ -22,6 +23,13 @@ def classifier_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier of animals, colours and numbers; its tables are in the folder above its run."""
     folder = tmp_path_factory.mktemp("classifier")
     return train_recipe(write_table_recipe(folder), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def picture_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of stripes, lying or standing, in grey pictures of 8 pixels."""
+    folder = tmp_path_factory.mktemp("pictures")
+    return train_recipe(write_picture_recipe(folder, training={"steps": 60}), folder / "run")
 
 
 @pytest.fixture(scope="session")

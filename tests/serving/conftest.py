@@ -8,9 +8,22 @@ from running import RIGGED, Running, serving
 
 
 @pytest.fixture(scope="session")
-def server(word_model: Path, language_model: Path) -> Iterator[Running]:
-    """A translator called `words` and a language model called `letters`, for tests that leave it as it was."""
-    with serving("--model", f"words={word_model}", "--model", f"letters={language_model}", "--timeout", 600) as running:
+def models(
+    word_model: Path, language_model: Path, classifier_model: Path, picture_model: Path, filler_model: Path,
+    embedder_model: Path,
+) -> dict[str, Path]:  # fmt: skip
+    """One model of each kind, by the name that `server` has for it."""
+    return {
+        "words": word_model, "letters": language_model, "kinds": classifier_model, "stripes": picture_model,
+        "gaps": filler_model, "vectors": embedder_model,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def server(models: dict[str, Path]) -> Iterator[Running]:
+    """A server with all `models`, for tests that leave it as it was."""
+    named = [part for name, path in models.items() for part in ("--model", f"{name}={path}")]
+    with serving(*named, "--timeout", 600) as running:
         yield running
 
 

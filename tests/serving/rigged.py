@@ -1,4 +1,4 @@
-"""A server whose engine misbehaves on demand. Arguments: model, how, a file or "", slots.
+"""A server whose engines misbehave on demand. Arguments: models (NAME=DIR, separated by :), how, a file or "", slots.
 
     hang     holds every search while the file exists, and cannot be stopped
     endless  never ends a search of a sentence of more than 5 tokens, but can be stopped, as real engines can
@@ -37,6 +37,18 @@ class Rigged:
         self.inner, self.how, self.flag, self.torch = inner, how, flag, torch
 
     def search(self, sources: Any, *arguments: Any) -> Any:
+        self.misbehave(sources)
+        return self.inner.search(sources, *arguments)
+
+    def answers(self, items: Any) -> Any:
+        self.misbehave(items)
+        return self.inner.answers(items)
+
+    def token_logits(self, items: Any, places: Any) -> Any:
+        self.misbehave(items)
+        return self.inner.token_logits(items, places)
+
+    def misbehave(self, sources: Any) -> None:
         long = any(len(source) > LONG for source in sources)
         while self.how == "hang" and self.flag.exists():
             time.sleep(0.005)
@@ -47,7 +59,6 @@ class Rigged:
             _stay_in_torch()
         if self.how == "fail" and self.torch and self.flag.exists():
             raise RuntimeError("broken")
-        return self.inner.search(sources, *arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -77,22 +88,27 @@ class Slow:
         return getattr(self.inner, name)
 
 
-def main(model: str, how: str, file: str, slots: str = "1", timeout: str = "30") -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
-    (served,) = open_models([f"rigged={model}"])
+def rig(served: Any, how: str, flag: Path) -> None:
     if isinstance(served, ServedGenerator):
         served.generator = Slow(served.generator)  # type: ignore[assignment]
-    else:
-        assert isinstance(served, ServedTranslator)
+    elif isinstance(served, ServedTranslator):
         engine = served.translator.engine
         assert isinstance(engine, AutoEngine)
         served.translator.engine = AutoEngine(
-            Rigged(engine.fast, how, Path(file), torch=False),
-            lambda: Rigged(engine.torch, how, Path(file), torch=True),
+            Rigged(engine.fast, how, flag, torch=False), lambda: Rigged(engine.torch, how, flag, torch=True)
         )
+    else:
+        served.opened.engine = Rigged(served.opened.engine, how, flag, torch=False)
+
+
+def main(models: str, how: str, file: str, slots: str = "1", timeout: str = "30") -> None:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    opened = open_models([model if "=" in model else f"rigged={model}" for model in models.split(":")])
+    for served in opened:
+        rig(served, how, Path(file))
     listening = listen("127.0.0.1", 0)
     print(f"Headwise is at http://127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)
-    run(Service([served], limits=Limits(queue=4, slots=int(slots), timeout=float(timeout), grace=1.0)), listening)
+    run(Service(opened, limits=Limits(queue=4, slots=int(slots), timeout=float(timeout), grace=1.0)), listening)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,17 @@ class Running:
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
         finally:
             connection.close()
+
+    def upload(self, path: str, files: Sequence[tuple[str, bytes]], **fields: str) -> Answer:
+        """A form with files, as a browser or curl sends it."""
+        parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
+        parts += [(f'name="{name}"; filename="file"', content) for name, content in files]
+        body = b"".join(
+            f"--parts\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
+            for head, content in parts
+        )
+        kind = {"Content-Type": "multipart/form-data; boundary=parts"}
+        return self.ask("POST", path, body + b"--parts--\r\n", kind)
 
     def translate(self, text: str | list[str], **more: Any) -> Answer:
         return self.ask("POST", "/translate", {"q": text, "source": "en", "target": "de", **more})

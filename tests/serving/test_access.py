@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 from pathlib import Path
 
+import pytest
 from running import KEY, Running, serving
 
 HERE = {"source": "en", "target": "de", "q": "red dog"}
@@ -35,25 +37,27 @@ ORIGINS = [
     ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, False),
     ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, False),
 ]
-METHODS = [
-    ("GET", "/models"),
-    ("HEAD", "/models"),
-    ("POST", "/translate"),
-    ("POST", "/generate"),
-    ("OPTIONS", "/translate"),
-]
+BODIES = {
+    "/translate": {"q": "", "source": "en", "target": "de"},
+    "/generate": {"max_tokens": 1},
+    "/classify": {},
+    "/fill": {},
+    "/embed": {},
+    "/v1/embeddings": {},
+}
+METHODS = [("GET", "/models"), ("HEAD", "/models"), ("OPTIONS", "/translate"), ("POST", "/translate")]
+PROTECTED = [("POST", path) for path in BODIES if path != "/translate"]  # which finds its key in the body too
 
 
 def test_no_cross_site_request_is_accepted(server: Running) -> None:
-    """Tries every Host with every Origin and every method."""
-    wrong = []
+    """Tries every Host with every Origin and every method; routes that are not in METHODS take turns."""
+    wrong, others = [], itertools.cycle(("POST", path) for path in BODIES if path != "/translate")
     for template, known in HOSTS:
         host = template.format(port=server.port)
         for origin, own in ORIGINS:
             headers = {"Host": host, **{name: value.format(host=host) for name, value in origin.items()}}
-            for method, path in METHODS:
-                body = {"q": "", "source": "en", "target": "de"} if path == "/translate" else {"max_tokens": 1}
-                answer = server.ask(method, path, body if method == "POST" else None, headers)
+            for method, path in [*METHODS, next(others)]:
+                answer = server.ask(method, path, BODIES[path] if method == "POST" else None, headers)
                 accepted = answer.status != 403
                 if accepted != (known and own) or "access-control-allow-origin" in answer.headers:
                     wrong.append((host, origin, method, path, answer.status))
@@ -91,7 +95,7 @@ def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path,
     keys.chmod(0o600)
     with serving("--model", word_model, "--api-key-file", keys, "--host", "127.0.0.1") as running:
         for headers in ({}, {"X-API-Key": KEY[:-1]}, {"Authorization": f"Basic {KEY}"}, {"Authorization": "Bearer "}):
-            for method, path in (("GET", "/models"), ("POST", "/generate"), ("GET", "/metrics"), ("GET", "/v1/models")):
+            for method, path in (("GET", "/models"), ("GET", "/metrics"), ("GET", "/v1/models"), *PROTECTED):
                 assert running.ask(method, path, headers=headers).status == 401
             assert running.ask("POST", "/translate", HERE, headers).status == 401
         for headers in (
@@ -117,13 +121,17 @@ def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path,
         assert "Hund" not in log
 
 
-def test_a_body_is_counted_while_it_arrives(server: Running) -> None:
-    assert server.ask("POST", "/translate", b"x" * 300_000, {"Content-Type": "application/json"}).status == 413
+@pytest.mark.parametrize(("path", "most"), [("/translate", 2**18), ("/embed", 2**18), ("/classify", 10 * 2**20)])
+def test_a_body_is_counted_while_it_arrives(server: Running, path: str, most: int) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
-        raw.sendall(_head(server, "Transfer-Encoding: chunked"))
+        raw.sendall(_head(server, f"Content-Length: {most + 1}", path))
+        head, _, body = raw.makefile("rb").read().partition(b"\r\n\r\n")
+        assert (b" 413 " in head, f"at most {most:,} bytes" in body.decode()) == (True, True)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+        raw.sendall(_head(server, "Transfer-Encoding: chunked", path))
         answer = b""
         try:
-            for _ in range(40):
+            for _ in range(2 * most // 0x4000):
                 raw.sendall(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has stopped listening
@@ -153,9 +161,9 @@ def test_endless_headers_are_refused(server: Running) -> None:
     assert server.ask("GET", "/health/live").status == 200
 
 
-def _head(server: Running, line: str) -> bytes:
+def _head(server: Running, line: str, path: str = "/translate") -> bytes:
     return (
-        f"POST /translate HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n{line}\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n{line}\r\n\r\n"
     ).encode()
 
 

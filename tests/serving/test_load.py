@@ -7,12 +7,13 @@ import collections
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fixtures_models import english_sentences
-from running import Client, Running, serving
+from running import RIGGED, Client, Running, serving
 
 from headwise.workflows.translate import open_translator
 
@@ -111,6 +112,38 @@ def test_a_full_queue_answers_429_and_keeps_those_that_wait(held: Running, flag:
         client.join()
     assert answers == [200] * 4
     assert held.metric("headwise_rejections_total", reason="busy") == 3
+
+
+# By path, a request, and the queue that it waits in.
+REQUESTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "/classify": ({"text": "red dog"}, "kinds", "classify"),
+    "/fill": ({"text": "red [MASK]"}, "gaps", "fill"),
+    "/embed": ({"text": "red dog"}, "vectors", "embed"),
+    "/v1/embeddings": ({"input": "red dog", "model": "vectors"}, "vectors", "embed"),
+}
+
+
+def test_every_full_queue_answers_429_and_keeps_those_that_wait(models: dict[str, Path], flag: Path) -> None:
+    named = ":".join(f"{name}={models[name]}" for name in ("words", "kinds", "gaps", "vectors"))
+    with serving(named, "hang", flag, script=RIGGED) as running:
+        for path, (body, model, lane) in REQUESTS.items():
+            flag.touch()
+            with ThreadPoolExecutor(4) as pool:
+                waiting = [pool.submit(running.ask, "POST", path, body) for _ in range(4)]
+                while running.metric("headwise_queue_requests", model=model, lane=lane) < 4:
+                    pass
+                refused = [running.ask("POST", path, body) for _ in range(3)]
+                assert [(one.status, one.headers["retry-after"]) for one in refused] == [(429, "1")] * 3
+                assert not any(one.done() for one in waiting)
+                flag.unlink()
+                assert [one.result().status for one in waiting] == [200] * 4
+            flag.touch()
+            with pytest.raises(TimeoutError):
+                running.ask("POST", path, body, timeout=0.05)
+            while running.metric("headwise_queue_requests", model=model):
+                pass
+            flag.unlink()
+        assert running.metric("headwise_rejections_total", reason="busy") == 3 * len(REQUESTS)
 
 
 def test_a_client_that_leaves_is_taken_out_of_the_queue(held: Running, flag: Path) -> None:

@@ -18,20 +18,25 @@ LANES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "fast": ("/translate", {"q": LONG}, {"q": "red dog", "beam": 3}),  # another beam: they cannot share a batch
     "torch": ("/translate", {"q": LONG + "dog", **GLOSSARY}, {"q": "red dog", "beam": 3, **GLOSSARY}),
     "look": ("/look", {"text": LONG}, {"text": "red dog"}),
+    "fill": ("/fill", {"text": LONG + "[MASK]"}, {"text": "red [MASK]", "top": 3}),
 }
 
 
 @pytest.fixture(scope="module")
-def endless(word_model: Path) -> Iterator[Running]:
-    with serving(word_model, "endless", "", script=RIGGED) as running:
+def endless(models: dict[str, Path]) -> Iterator[Running]:
+    with serving(named(models), "endless", "", script=RIGGED) as running:
         for lane in LANES:
             assert ask(running, lane, 2) == 200  # torch is loaded
         yield running
 
 
+def named(models: dict[str, Path]) -> str:
+    return f"words={models['words']}:gaps={models['gaps']}"
+
+
 def body(lane: str, which: int) -> dict[str, Any]:
     """`which` is 1 for the request that never ends and 2 for the other."""
-    pair = {} if lane == "look" else {"source": "en", "target": "de"}
+    pair = {} if LANES[lane][0] != "/translate" else {"source": "en", "target": "de"}
     return {**LANES[lane][which], **pair}  # type: ignore[dict-item]
 
 
@@ -72,8 +77,8 @@ def test_others_are_answered_while_long_work_goes_on(endless: Running, lane: str
     wait_until(lambda: not endless.metric("headwise_active_jobs"))
 
 
-def test_work_stops_at_its_deadline(word_model: Path) -> None:
-    with serving(word_model, "endless", "", 1, 1.0, script=RIGGED) as running:
+def test_work_stops_at_its_deadline(models: dict[str, Path]) -> None:
+    with serving(named(models), "endless", "", 1, 1.0, script=RIGGED) as running:
         for lane in LANES:
             wait_until(lambda lane=lane: ask(running, lane, 2) == 200)  # to load torch may take longer than it has
             assert ask(running, lane, 1) == 504

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from headwise.bundle.directory import WEIGHTS, Bundle
+from headwise.cancellation import check_cancelled
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.item_batches import similar
 from headwise.errors import ModelError
@@ -36,6 +37,7 @@ class CTranslate2Encoder:
 
     def answers(self, items: Sequence[list[int]]) -> Floats:
         """One row of numbers per item, in the order of the items."""
+        check_cancelled()  # a call cannot be stopped once it has begun
         batches = similar([len(item) for item in items])
         with ThreadPoolExecutor(self._workers.cores) as pool:
             rows = list(pool.map(lambda batch: self._run([items[place] for place in batch]), batches))

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headwise.cancellation import check_cancelled
 from headwise.config.cores import decoding_cores
 from headwise.decoding.item_batches import similar
 from headwise.decoding.threads import side_by_side
@@ -51,12 +52,14 @@ class TorchEncoder:
 
     @torch.inference_mode()
     def _run_tokens(self, job: Sequence[Any], places: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        check_cancelled()
         states = self.network.states(*(tensor.to(self.device) for tensor in self.tensors(job)))
         picked = [states[row, list(columns)] for row, columns in enumerate(places)]
         return [self.network.output.logits(rows).float().cpu().numpy() for rows in picked]
 
     @torch.inference_mode()
     def _run(self, job: Sequence[Any]) -> NDArray[np.float32]:
+        check_cancelled()
         inputs = (tensor.to(self.device) for tensor in self.tensors(job))
         answer: Tensor = self.network(*inputs)
         return answer.float().cpu().numpy()

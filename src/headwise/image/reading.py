@@ -22,6 +22,8 @@ Pixels = NDArray[np.uint8]  # (height, width, channels): 1 channel of grey, or 3
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 # Formats by their content. Others that Pillow knows run programs (EPS) or are never photographs.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+# Of a file that a stranger sends: those whose frames can be counted without reading all of it.
+UPLOADED = ("PNG", "JPEG", "WEBP", "BMP")
 MOST_PIXELS = 89_478_485  # Pillow's own bound: 256 MB as RGB; a small file may claim to be any size
 MOST_BYTES = 256 << 20
 _DEEP = ("I;16", "I;16L", "I;16B", "I;16N")
@@ -52,22 +54,24 @@ def read_picture(file: str | Path) -> Image.Image:
     return decode_picture(content, file)
 
 
-def decode_picture(content: bytes, name: str | Path) -> Image.Image:
+def decode_picture(
+    content: bytes, name: str | Path, *, most_pixels: int = MOST_PIXELS, formats: tuple[str, ...] = FORMATS
+) -> Image.Image:
     """Decodes the bytes of a file; `name` is for messages. What the file's name says of its type does not matter."""
     if not content:
         raise BadPicture("empty", "is empty; take another copy of it", name)
     try:
-        image = Image.open(BytesIO(content), formats=FORMATS)
+        image = Image.open(BytesIO(content), formats=formats)
     except Image.DecompressionBombError:
-        raise _too_large(name) from None
+        raise _too_large(name, most_pixels) from None
     except Exception as error:  # decoders raise whatever their format suggests
-        known = ", ".join(FORMATS)
+        known = ", ".join(formats)
         raise BadPicture(
             "not-a-picture", f"is not a picture, whatever its name says; give one of {known}", name
         ) from error
     with image:
-        if image.width * image.height > MOST_PIXELS:
-            raise _too_large(name, image)
+        if image.width * image.height > most_pixels:
+            raise _too_large(name, most_pixels, image)
         _refuse_several(image, name)
         try:
             image.load()
@@ -121,9 +125,9 @@ def _eight_bits(image: Image.Image, name: str | Path) -> Image.Image:
     return Image.fromarray((values.astype(np.uint32) >> 8).astype(np.uint8))
 
 
-def _too_large(name: str | Path, image: Image.Image | None = None) -> BadPicture:
+def _too_large(name: str | Path, most: int, image: Image.Image | None = None) -> BadPicture:
     size = "more pixels than" if image is None else f"{image.width:,} × {image.height:,} pixels, more than"
-    return BadPicture("huge", f"has {size} the {MOST_PIXELS:,} that are read; make it smaller", name)
+    return BadPicture("huge", f"has {size} the {most:,} that are read; make it smaller", name)
 
 
 def _first_line(error: Exception) -> str:

@@ -29,7 +29,7 @@ from headwise.serving.logs import place_of
 from headwise.serving.model_index import ModelIndex
 from headwise.serving.overload import Overload
 from headwise.serving.prometheus import Metrics
-from headwise.serving.routes import all_routes, open_paths, path_templates
+from headwise.serving.routes import all_routes, open_paths, path_templates, upload_limits
 from headwise.serving.served_models import ServedModel, serve_models
 from headwise.tasks.interface import Served
 
@@ -55,7 +55,7 @@ class Service:
         state = AppState(self.index, access or AccessRules(), self.limits, self.metrics, runs)
         app = _application(state)
         self.guard = app.state.guard = Guard(
-            app, state.access, self.limits, self.metrics, open_paths(), path_templates()
+            app, state.access, self.limits, self.metrics, open_paths(), path_templates(), upload_limits()
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -90,7 +90,7 @@ def _application(state: AppState) -> FastAPI:
     app = FastAPI(
         title="Headwise",
         version=__version__,
-        description="Translation and text by models of your own.",
+        description="Translation, text, labels, vectors and transcripts by models of your own.",
         docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,13 +31,16 @@ HEADERS = [
 ]
 STRICT = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-TOO_LARGE = f"a request may have at most {MAX_BODY:,} bytes; send less at once"
+MANY_UPLOADS = "the server holds too many files at present; try again in a moment"
 
 log = logging.getLogger("headwise.access")
 
 
 class Guard:
-    """Wraps the application. `open_paths` need no key, or look for it in the body themselves."""
+    """Wraps the application. `open_paths` need no key, or look for it in the body themselves.
+
+    `upload_limits` are the bytes of requests to paths that take files. What these hold in memory together is bounded.
+    """
 
     def __init__(
         self,
@@ -47,11 +50,14 @@ class Guard:
         metrics: Metrics,
         open_paths: frozenset[str],
         template: Callable[[str], str] = lambda path: "unknown",
+        upload_limits: Mapping[str, int] | None = None,
     ) -> None:
         self.app, self.access, self.limits, self.metrics = app, access, limits, metrics
         self.open_paths, self.template = open_paths, template
+        self.upload_limits = upload_limits or {}
         self.draining = False
         self.in_flight = 0
+        self.uploaded = 0  # bytes of files that are held for requests without an answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,14 +65,14 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         began = time.monotonic()
-        answer = _GuardedSend(send, self)
+        answer, body = _GuardedSend(send, self), _GuardedReceive(receive, self, scope["path"])
         self.in_flight += 1
         try:
             problem = self._problem(scope)
             if problem is not None:
                 await answer.refuse(*problem)
             else:
-                await self.app(scope, _GuardedReceive(receive, self.limits), answer)
+                await self.app(scope, body, answer)
         except Exception:
             # The application has answered and logged it, but raises it again for the server, which would log it in
             # full: its message may quote a text.
@@ -74,6 +80,7 @@ class Guard:
                 await answer.refuse(503, "the server failed; see its log")
         finally:
             self.in_flight -= 1
+            body.release()
             self._note(scope, answer.status, time.monotonic() - began)
 
     def _problem(self, scope: Scope) -> tuple[int, str] | None:
@@ -87,12 +94,15 @@ class Guard:
         if _cross_site(scope["method"], headers, str(host)):
             return 403, "requests from other sites are refused"
         length = headers.only("content-length")
-        if length is not None and (not length.isdecimal() or int(length[:20]) > MAX_BODY):
-            return 413, TOO_LARGE
-        scope["headwise.authorized"] = self.access.accepts_key(headers.key())
         path = scope["path"]
+        most = self.upload_limits.get(path, MAX_BODY)
+        if length is not None and (not length.isdecimal() or int(length[:20]) > most):
+            return 413, _too_large(most)
+        scope["headwise.authorized"] = self.access.accepts_key(headers.key())
         if not scope["headwise.authorized"] and not (path in self.open_paths or path.startswith("/page/")):
             return 401, "a valid API key is needed: send it as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'"
+        if path in self.upload_limits and self.uploaded + int(length or 0) > self.limits.uploads:
+            return 429, MANY_UPLOADS
         return None
 
     def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
@@ -105,6 +115,10 @@ class Guard:
         milliseconds = round(seconds * 1000, 1)
         fields = {"client": client, "method": method, "route": route, "status": status, "milliseconds": milliseconds}
         log.info("%s %s %s %d %.1f ms", *fields.values(), extra={"fields": fields})
+
+
+def _too_large(most: int) -> str:
+    return f"a request may have at most {most:,} bytes; send less at once"
 
 
 class _Headers:
@@ -162,9 +176,11 @@ def _same_origin(origin: str, host: str) -> bool:
 class _GuardedReceive:
     """Receives a body within its limits of size and time; afterwards it only reports that the client leaves."""
 
-    def __init__(self, receive: Receive, limits: Limits) -> None:
-        self.receive, self.left, self.complete = receive, MAX_BODY, False
-        self.deadline = time.monotonic() + limits.arrival
+    def __init__(self, receive: Receive, guard: Guard, path: str) -> None:
+        self.receive, self.guard, self.complete = receive, guard, False
+        self.most, self.received = guard.upload_limits.get(path, MAX_BODY), 0
+        self.holds = path in guard.upload_limits
+        self.deadline = time.monotonic() + guard.limits.arrival
 
     async def __call__(self) -> Message:
         if self.complete:
@@ -176,11 +192,21 @@ class _GuardedReceive:
             raise RequestError(408, "the request did not arrive in time") from None
         if message["type"] == "http.disconnect":
             raise ClientLeft
-        self.left -= len(message.get("body", b""))
-        if self.left < 0:
-            raise RequestError(413, TOO_LARGE)
+        size = len(message.get("body", b""))
+        self.received += size
+        if self.holds:
+            self.guard.uploaded += size
+        if self.received > self.most:
+            raise RequestError(413, _too_large(self.most))
+        if self.holds and self.guard.uploaded > self.guard.limits.uploads:
+            raise RequestError(429, MANY_UPLOADS)
         self.complete = not message.get("more_body", False)
         return message
+
+    def release(self) -> None:
+        """Counts the body as gone; the request is over."""
+        if self.holds:
+            self.guard.uploaded -= self.received
 
 
 class _GuardedSend:

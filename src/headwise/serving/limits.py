@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_BODY = 256 * 1024  # bytes of a request
+MAX_BODY = 256 * 1024  # bytes of a request, unless its route takes files
 MAX_HEADERS = 32 * 1024  # bytes before the body
 MAX_TEXT = 10_000  # characters of all texts of a request together
 
@@ -21,3 +21,4 @@ class Limits:
     arrival: float = 15.0  # seconds in which the headers must arrive, and again the body
     delay: float = 0.004  # seconds that a sentence waits for others to share a batch with, while the model is at work
     batch: int = 64  # most sentences decoded together
+    uploads: int = 128 * 2**20  # bytes of files in memory that are not yet answered, of all requests together

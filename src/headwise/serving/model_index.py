@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.errors import RequestError
 from headwise.serving.served_models import ServedModel
 
@@ -29,6 +31,35 @@ class ModelIndex:
 
     def of_task(self, task: str) -> list[ServedModel]:
         return [model for model in self.models.values() if model.facts.kind == task]
+
+    def choose(self, task: str, name: str | None) -> ServedModel:
+        """Finds a model of a task by name; without a name it is the first."""
+        found = self.of_task(task)
+        if not found:
+            raise RequestError(400, f"this server has no model of the task '{task}'; ask /models for what it has")
+        if name is None:
+            return found[0]
+        model = self.by_name(name)
+        if model not in found:
+            names = listed(one.facts.name for one in found)
+            raise RequestError(400, f"this model is not of the task '{task}'; those that are: {names}")
+        return model
+
+    def check_room(self, task: str) -> None:
+        """Raises QueueFull if every model of a task is busy: then a file need not be read to be refused."""
+        found = self.of_task(task)
+        if found and all(model.queue.full for model in found):
+            found[0].queue.check_room()
+
+
+def queue_by_name(task: str) -> Callable[[ModelIndex, dict[str, Any]], BatchQueue | None]:
+    """Makes a function that finds the queue of the model that a request names, or else of the task's first."""
+
+    def find(index: ModelIndex, fields: dict[str, Any]) -> BatchQueue | None:
+        name = fields.get("model")
+        return next((model.queue for model in index.of_task(task) if name in (None, model.facts.name)), None)
+
+    return find
 
 
 def listed(names: Iterable[str]) -> str:

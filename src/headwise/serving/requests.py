@@ -55,7 +55,7 @@ async def read_body(request: Request, body: type[B], form: type[BaseModel] | Non
             fields = await _multipart(request) if kind == MULTIPART else _url_encoded(await request.body())
             return body.model_validate(form.model_validate(fields).model_dump())
     except ValidationError as error:
-        raise RequestError(400, _one_line(error)) from None
+        raise RequestError(400, one_line(error)) from None
     raise RequestError(415, f"the body must be {JSON}" + (" or a form" if form is not None else ""))
 
 
@@ -67,15 +67,16 @@ def _url_encoded(body: bytes) -> dict[str, str]:
         raise RequestError(400, "the form is not UTF-8; encode it as UTF-8") from None
     except ValueError:
         raise RequestError(400, f"a form may have at most {MAX_FIELDS} fields") from None
-    return _once_each(fields)
+    return once_each(fields)
 
 
 async def _multipart(request: Request) -> dict[str, str]:
     async with request.form(max_files=0, max_fields=MAX_FIELDS) as fields:
-        return _once_each([(name, str(value)) for name, value in fields.multi_items()])
+        return once_each([(name, str(value)) for name, value in fields.multi_items()])
 
 
-def _once_each(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+def once_each(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Makes a dictionary of a form's fields; none may be repeated."""
     names = [name for name, _ in fields]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
@@ -109,8 +110,12 @@ async def _disconnect(request: Request) -> None:
         pass
 
 
-def _one_line(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+def one_line(error: ValidationError) -> str:
+    """Says what is wrong with the first wrong field, without its value."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    same = [one for one in errors if one["loc"][:1] == errors[0]["loc"][:1]]
+    # Where a text or a list is allowed, there is an error for each; the one that is not about the type says more.
+    first = next((one for one in same if one["type"] not in ("string_type", "list_type")), errors[0])
     place = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isidentifier())
     if first["type"] == "missing":
         return f"Invalid request: missing {place} parameter"  # LibreTranslate's words

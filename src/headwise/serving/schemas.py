@@ -5,6 +5,7 @@ Bounds stand in the schemas, so that they are checked, and documented, in one pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -22,6 +23,12 @@ def _whole(value: Any) -> Any:
 
 Whole = Annotated[int, BeforeValidator(_whole)]
 Seed = Annotated[Whole, Field(ge=-(2**63), lt=2**63)]
+
+
+def check_characters(texts: Sequence[str], most: int = MAX_TEXT) -> None:
+    """Raises a ValueError if texts have too many characters together."""
+    if sum(map(len, texts)) > most:
+        raise ValueError(f"all texts together may have {most:,} characters")
 
 
 class RequestBody(BaseModel):
@@ -47,6 +54,7 @@ class ModelFacts(BaseModel):
     title: str | None
     about: str | None
     default_beam: int | None
+    reads: str = Field(description="text, pair (of texts), image or sound")
 
 
 class ModelsAnswer(BaseModel):

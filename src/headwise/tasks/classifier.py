@@ -51,7 +51,15 @@ class Classifier:
 
     def classify(self, items: Sequence[Any]) -> list[Classification]:
         """One answer per item; an item is a text (or a pair of them), a picture or the name of its file."""
-        probabilities = softmax(self.logits(items), self.temperature)
+        return self.classify_encoded(self.encode(items))
+
+    def encode(self, items: Sequence[Any]) -> list[Any]:
+        """Each item as what the network reads of it."""
+        return self.inputs.encode(items, self.assets, self.longest) if len(items) else []
+
+    def classify_encoded(self, encoded: Sequence[Any]) -> list[Classification]:
+        """One answer per item that `encode` returned."""
+        probabilities = softmax(self._answers(encoded), self.temperature)
         order = np.argsort(-probabilities, axis=1, kind="stable")
         return [
             Classification(
@@ -62,9 +70,12 @@ class Classifier:
 
     def logits(self, items: Sequence[Any]) -> NDArray[np.float32]:
         """(items, labels), before the temperature and the softmax."""
-        if not len(items):
+        return self._answers(self.encode(items))
+
+    def _answers(self, encoded: Sequence[Any]) -> NDArray[np.float32]:
+        if not len(encoded):
             return np.zeros((0, len(self.labels)), dtype=np.float32)
-        return self.engine.answers(self.inputs.encode(items, self.assets, self.longest))
+        return self.engine.answers(encoded)
 
     @property
     def longest(self) -> int | None:

@@ -31,6 +31,7 @@ from headwise.tasks.automatic import Choice, DataFacts
 from headwise.tasks.classifier import Classifier
 from headwise.tasks.inputs import inputs_of_model, inputs_of_recipe, inputs_of_store
 from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress, Seen, Task
+from headwise.tasks.served_encoders import ServedClassifier
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
@@ -244,6 +245,11 @@ class Classify(Task):
         if network is None:
             raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
         return opened.inputs.look(network, opened.assets, item, opened.labels.index(label), opened.longest)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedClassifier:
+        return ServedClassifier(
+            name, self.open(bundle, engine, precision=precision), lambda: self.open(bundle, "torch")
+        )
 
 
 class LabelScorer:

@@ -28,6 +28,7 @@ from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choos
 from headwise.tasks.embedder import Embedder
 from headwise.tasks.inputs.text import INPUTS
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
+from headwise.tasks.served_encoders import ServedEmbedder
 from headwise.tasks.text_data import UNFILTERED, make_store, make_tokenizers
 from headwise.text.corpus import expand_paths, fingerprint
 from headwise.text.table_report import check_pairs
@@ -216,6 +217,9 @@ class Embed(Task):
             raise UsageError("looking at sentence vectors needs the torch engine, and takes no --target")
         (ids,) = INPUTS.encode([item], Assets(opened.assets.text), opened.longest)
         return look_at_input(network, opened.assets.tokenizers.source, ids)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedEmbedder:
+        return ServedEmbedder(name, self.open(bundle, engine, precision=precision), lambda: self.open(bundle, "torch"))
 
 
 TASK = Embed()

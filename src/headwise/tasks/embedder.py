@@ -41,10 +41,18 @@ class Embedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, (texts, D)."""
-        if not len(texts):
-            return np.zeros((0, int(self.bundle.architecture.get("model_dim", 0))), dtype=np.float32)
+        return self.embed_encoded(self.encode(texts))
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Each text as token ids; of one that is too long the beginning."""
         single = Assets(self.assets.text)  # of a classifier of pairs, too, single texts are embedded
-        return normalised(self.engine.answers(INPUTS.encode(texts, single, self.longest)))
+        return INPUTS.encode(texts, single, self.longest) if len(texts) else []
+
+    def embed_encoded(self, encoded: Sequence[list[int]]) -> NDArray[np.float32]:
+        """One vector per text that `encode` returned, (texts, D)."""
+        if not len(encoded):
+            return np.zeros((0, int(self.bundle.architecture.get("model_dim", 0))), dtype=np.float32)
+        return normalised(self.engine.answers(encoded))
 
     def similar(self, query: str, texts: Sequence[str], top: int = 5) -> list[Neighbour]:
         """The texts that are most similar to a query, most similar first."""

@@ -15,6 +15,7 @@ from headwise.tasks.answer_scores import AnswerScorer
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation, optimises_itself
 from headwise.tasks.gaps import gaps_of
 from headwise.tasks.interface import Evaluated, OnProgress
+from headwise.tasks.served_encoders import ServedFiller
 from headwise.tasks.text_data import TextTask
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ class Fill(TextTask):
         if target is not None:
             raise UsageError("a model that fills gaps has no target; leave --target out")
         return gaps_of(opened.bundle.settings).look(opened, item)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedFiller:
+        return ServedFiller(name, self.open(bundle, engine, precision=precision))
 
 
 TASK = Fill()

@@ -65,6 +65,9 @@ class Filler:
             raise UsageError(f"the text has {len(ids)} tokens, but the model reads at most {longest}; shorten it")
         return ids
 
+    def length(self, text: str) -> int:
+        return len(self.encode(text))
+
     def look(self, text: str) -> Look:
         """Shows the attention in one text."""
         from headwise.tasks.fill import TASK

@@ -113,15 +113,17 @@ class Facts:
     languages: tuple[str, ...]
     parameters: int
     engine: str
-    context: int | None  # tokens that a language model sees at once
+    context: int | None  # tokens that a model reads at once
     default_beam: int | None
     title: str | None
     about: str | None
+    reads: str = "text"  # or pair (of texts), image, sound
 
     @classmethod
     def of(
-        cls, name: str, bundle: Bundle, engine: str, *, beam: int | None = None, context: int | None = None
-    ) -> Facts:
+        cls, name: str, bundle: Bundle, engine: str, *, beam: int | None = None, context: int | None = None,
+        reads: str = "text",
+    ) -> Facts:  # fmt: skip
         from headwise.bundle.directory import parameter_count
 
         card = bundle.card
@@ -137,6 +139,7 @@ class Facts:
             default_beam=beam,
             title=_text(card.get("title") or told.get("title")),
             about=_text(told.get("good_for")),
+            reads=reads,
         )
 
 

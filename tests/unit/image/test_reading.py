@@ -14,7 +14,7 @@ from PIL import Image
 
 from headwise.errors import UsageError
 from headwise.image import reading
-from headwise.image.reading import BadPicture, as_pixels, decode_picture, from_pixels, read_picture
+from headwise.image.reading import UPLOADED, BadPicture, as_pixels, decode_picture, from_pixels, read_picture
 
 GRADIENT = np.arange(12 * 8, dtype=np.uint8).reshape(8, 12)  # 12 wide, 8 high
 
@@ -88,6 +88,14 @@ def test_a_huge_picture_is_refused_by_its_header_before_anything_is_allocated() 
         with pytest.raises(BadPicture, match=r"more than the 89,478,485 that are read|more pixels than") as found:
             decode_picture(bomb, "bomb.png")
         assert found.value.reason == "huge"
+
+
+def test_a_caller_may_read_fewer_pixels_and_formats() -> None:
+    with pytest.raises(BadPicture, match="more than the 10 that are read") as found:
+        decode_picture(packed(Image.fromarray(GRADIENT)), "photo", most_pixels=10)
+    assert found.value.reason == "huge"
+    with pytest.raises(BadPicture, match="give one of PNG, JPEG, WEBP, BMP"):
+        decode_picture(packed(Image.fromarray(GRADIENT), "GIF"), "photo", formats=UPLOADED)
 
 
 def test_a_file_of_too_many_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,9 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 def guard(*, keys: tuple[str, ...] = (), limits: Limits | None = None) -> Guard:
     rules = AccessRules.of("127.0.0.1", keys=keys)
-    return Guard(answer, rules, limits or Limits(), Metrics(), frozenset({"/open"}))
+    return Guard(
+        answer, rules, limits or Limits(), Metrics(), frozenset({"/open"}), upload_limits={"/file": 2 * MAX_BODY}
+    )
 
 
 def ask(guarded: Guard, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -88,6 +90,21 @@ def test_a_large_body_is_refused_by_what_it_says_of_itself() -> None:
     for length in (str(MAX_BODY + 1), "many", "9" * 40):
         status, (headers, _) = ask(guard(), method="POST", content_length=length)
         assert (status, headers["connection"]) == (413, "close")
+
+
+def test_files_are_bounded_by_request_and_all_together() -> None:
+    guarded = guard(limits=Limits(uploads=3 * MAX_BODY))
+    assert ask(guarded, "/file", "POST", b"x" * (2 * MAX_BODY))[1][1] == str(2 * MAX_BODY).encode()
+    assert ask(guarded, "/file", "POST", content_length=str(2 * MAX_BODY + 1))[0] == 413
+    assert ask(guarded, "/", "POST", content_length=str(MAX_BODY + 1))[0] == 413
+    assert guarded.uploaded == 0, "what was answered is held no longer"
+    guarded.uploaded = 2 * MAX_BODY  # others are at work
+    status, (headers, _) = ask(guarded, "/file", "POST", content_length=str(MAX_BODY + 1))
+    assert (status, headers["retry-after"]) == (429, "1")
+    assert ask(guarded, "/", "POST", b"x")[0] == 200, "other requests go on"
+    assert ask(guarded, "/file", "POST", b"x" * MAX_BODY)[0] == 200
+    assert ask(guarded, "/file", "POST", b"x" * (MAX_BODY + 1))[0] == 503  # without an application that says 429
+    assert guarded.uploaded == 2 * MAX_BODY
 
 
 def test_every_answer_has_the_headers_that_protect_it_and_is_counted() -> None:

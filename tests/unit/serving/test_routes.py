@@ -110,6 +110,9 @@ def test_routes_of_other_tasks_say_that_they_have_no_model(client: TestClient) -
     )
     generation = client.post("/generate", json={"prompt": "dog", "model": "mirror"})
     assert (generation.status_code, "does not generate text" in generation.json()["error"]) == (400, True)
+    for task in ("classify", "fill", "embed"):
+        refused = client.post(f"/{task}", json={"text": "[MASK]"})
+        assert (refused.status_code, f"no model of the task '{task}'" in refused.json()["error"]) == (400, True)
 
 
 @pytest.mark.usefixtures("_toy_task")
@@ -121,7 +124,7 @@ def test_a_route_needs_a_key_unless_its_file_says_otherwise() -> None:
 
 
 def test_every_task_with_a_file_has_routes_that_open_its_models() -> None:
-    found = [routes.task_routes(name) for name in ("translate", "generate")]
+    found = [routes.task_routes(name) for name in ("translate", "generate", "classify", "fill", "embed")]
     assert all(one in routes.all_routes() for one in found)
 
 

@@ -34,8 +34,9 @@ _registered: dict[str, TaskRoutes] = {}
 class Routes(Protocol):
     """A module with a router.
 
-    It may also have `open_paths`, which the guard lets through without a key, and `queue_of`: by path, a function from
-    a request's fields to the queue that the request will wait in, or to None if that cannot be told at a glance.
+    It may also have `open_paths`, which the guard lets through without a key, `upload_limits`: the most bytes of a
+    request by path, where files are taken, and `queue_of`: by path, a function from a request's fields to the queue
+    that the request will wait in, or to None if that cannot be told at a glance.
     """
 
     router: APIRouter
@@ -70,6 +71,11 @@ def all_routes() -> list[Routes]:
 def open_paths() -> frozenset[str]:
     """Collects the paths that are answered without a key, or whose handlers look for the key themselves."""
     return frozenset(path for routes in all_routes() for path in getattr(routes, "open_paths", ()))
+
+
+def upload_limits() -> dict[str, int]:
+    """Collects the paths that take files, with the most bytes of a request to them."""
+    return {path: most for routes in all_routes() for path, most in getattr(routes, "upload_limits", {}).items()}
 
 
 def queue_finders() -> dict[str, FindQueue]:

@@ -12,10 +12,9 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from headwise.serving.app_state import AppState
-from headwise.serving.batch_queue import BatchQueue
 from headwise.serving.errors import RequestError, as_request_error
 from headwise.serving.limits import Limits
-from headwise.serving.model_index import ModelIndex, listed
+from headwise.serving.model_index import ModelIndex, listed, queue_by_name
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, event, read_body, unless_client_leaves
 from headwise.serving.routes import MakeQueue
 from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
@@ -39,13 +38,7 @@ def open_model(served: ServedGenerator, make_queue: MakeQueue, limits: Limits) -
     return GenerationModel(served, make_queue("write", limits.slots), make_queue("look", 1))
 
 
-def queue_by_name(index: ModelIndex, fields: dict[str, Any]) -> BatchQueue | None:
-    """Finds the queue of the language model that a request names, or else of the first."""
-    name = fields.get("model")
-    return next((model.queue for model in index.of_task(TASK.name) if name in (None, model.facts.name)), None)
-
-
-queue_of = {"/generate": queue_by_name}
+queue_of = {"/generate": queue_by_name(TASK.name)}
 
 
 class GenerateBody(RequestBody):

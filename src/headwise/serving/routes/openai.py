@@ -1,4 +1,4 @@
-"""Routes for OpenAI's clients, which talk to language models: /v1/models and /v1/completions."""
+"""Routes for OpenAI's clients: /v1/models, and /v1/completions of language models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from headwise.serving.app_state import AppState
 from headwise.serving.errors import RequestError, as_request_error
 from headwise.serving.limits import MAX_TEXT
-from headwise.serving.model_index import listed
+from headwise.serving.model_index import ModelIndex, listed, queue_by_name
 from headwise.serving.requests import ERROR_RESPONSES, body_schema, event, read_body, unless_client_leaves
 from headwise.serving.routes.generate import (
     MAX_GENERATED,
@@ -25,18 +25,18 @@ from headwise.serving.routes.generate import (
     GenerateBody,
     Stop,
     generators,
-    queue_by_name,
     started,
 )
 from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
 from headwise.serving.schemas import Name, Seed, Text, Whole
+from headwise.tasks.generate import TASK
 
 MAX_PROMPTS = 8  # per request
 router = APIRouter(prefix="/v1", default_response_class=Response)
+TASKS = (TASK.name, "embed", "transcribe")  # of which OpenAI has routes
 NOT_SUPPORTED = ("best_of", "frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "suffix")
 
-
-queue_of = {"/v1/completions": queue_by_name}
+queue_of = {"/v1/completions": queue_by_name(TASK.name)}
 
 
 class OpenAIError(BaseModel):
@@ -156,19 +156,23 @@ class ModelList(BaseModel):
     data: list[ListedModel]
 
 
+def _usable(index: ModelIndex) -> list[str]:
+    return [name for name, model in index.models.items() if model.facts.kind in TASKS]
+
+
 @router.get("/models", responses={200: {"model": ModelList}, 401: V1_ERRORS[401], 403: V1_ERRORS[403]})
 async def models(request: Request) -> JSONResponse:
-    """Lists the language models."""
-    names = generators(AppState.of(request).index)
+    """Lists the models that OpenAI's clients can use."""
+    names = _usable(AppState.of(request).index)
     data = [ListedModel(id=name, created=0, owned_by="headwise") for name in names]
     return JSONResponse(ModelList(data=data).model_dump())
 
 
 @router.get("/models/{model}", responses={200: {"model": ListedModel}, **V1_ERRORS})
 async def model_by_name(request: Request, model: str) -> JSONResponse:
-    """Tells whether there is a language model of this name."""
-    if model not in generators(AppState.of(request).index):
-        raise RequestError(404, "there is no such language model; ask /v1/models for the list")
+    """Tells whether there is a model of this name that OpenAI's clients can use."""
+    if model not in _usable(AppState.of(request).index):
+        raise RequestError(404, "there is no such model; ask /v1/models for the list")
     return JSONResponse(ListedModel(id=model, created=0, owned_by="headwise").model_dump())
 
 

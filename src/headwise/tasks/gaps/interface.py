@@ -49,6 +49,10 @@ class FillsGaps(Protocol):
         """Fills the gaps, written [MASK], of each text; gives `top` candidates for each."""
         ...
 
+    def length(self, text: str) -> int:
+        """The tokens of a text with gaps; raises a UsageError if it has none or is too long."""
+        ...
+
 
 class Gaps(ABC):
     """One way to make gaps in a text for training, and to fill those of a user."""

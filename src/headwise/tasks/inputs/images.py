@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from headwise.bundle.assets import PREPROCESSING, Assets
 from headwise.config.schema import Recipe
@@ -22,7 +23,7 @@ from headwise.data.rows import ordered
 from headwise.errors import DataError, RecipeError
 from headwise.image.augmentation import Augmentation
 from headwise.image.preprocessing import Preprocessing
-from headwise.image.reading import Pixels, from_pixels, read_picture
+from headwise.image.reading import UPLOADED, Pixels, decode_picture, from_pixels, read_picture
 from headwise.image.sources import Source, in_order
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimises_itself
 from headwise.tasks.inputs.interface import Examples, Inputs
@@ -164,6 +165,16 @@ class ImageInputs(Inputs):
     def opens(self, assets: Assets) -> bool:
         return assets.preprocessing.get("kind") == KIND
 
+    def reads(self, assets: Assets) -> str:
+        return "image"
+
+    def example(self, assets: Assets) -> Any:
+        how = _how(assets)
+        return np.zeros((how.size, how.size, how.channels), dtype=np.uint8)
+
+    def decode(self, content: bytes, most_pixels: int) -> Any:
+        return decode_picture(content, "the picture", most_pixels=most_pixels, formats=UPLOADED)
+
     def items(self, given: Sequence[str], assets: Assets) -> list[Any]:
         return list(given)
 
@@ -179,7 +190,7 @@ class ImageInputs(Inputs):
         return found
 
     def encode(self, items: Sequence[Any], assets: Assets, longest: int | None) -> list[Any]:
-        """Names of files, or arrays of pixels (height, width, 1 or 3)."""
+        """Names of files, pictures, or arrays of pixels (height, width, 1 or 3)."""
         how = _how(assets)
         return list(in_order(lambda item: _fitted(item, how), items))
 
@@ -213,7 +224,7 @@ def _fitted(item: Any, how: Preprocessing) -> Fitted:
         if item.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3):
             raise DataError(f"pixels must be 8-bit (height, width, 1 or 3), not {item.dtype} {item.shape}")
         return Fitted(how.fitted(from_pixels(np.ascontiguousarray(pixels))), how)
-    return Fitted(how.fitted(read_picture(item)), how)
+    return Fitted(how.fitted(item if isinstance(item, Image.Image) else read_picture(item)), how)
 
 
 # ---- preparing

@@ -93,6 +93,18 @@ class Inputs(ABC):
         """Whether a model with these assets reads this kind."""
 
     @abstractmethod
+    def reads(self, assets: Assets) -> str:
+        """What a model with these assets reads, in a word: text, pair (of texts), image."""
+
+    @abstractmethod
+    def example(self, assets: Assets) -> Any:
+        """An item that any such model can classify."""
+
+    def decode(self, content: bytes, most_pixels: int) -> Any:
+        """The content of a file that somebody uploads as an item; a picture may have `most_pixels`."""
+        raise UsageError("this model reads text, not files; send text")
+
+    @abstractmethod
     def items(self, given: Sequence[str], assets: Assets) -> list[Any]:
         """What a user gives on the command line or line by line (texts, names of files) as items."""
 

@@ -132,6 +132,12 @@ class TextInputs(Inputs):
     def opens(self, assets: Assets) -> bool:
         return assets.text is not None
 
+    def reads(self, assets: Assets) -> str:
+        return "text" if _texts(assets) == 1 else "pair"
+
+    def example(self, assets: Assets) -> Any:
+        return "a" if _texts(assets) == 1 else ("a", "a")
+
     def items(self, given: Sequence[str], assets: Assets) -> list[Any]:
         """A model that reads pairs gets the two texts in one line, with a tab between them."""
         if _texts(assets) == 1:

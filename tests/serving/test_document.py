@@ -1,0 +1,45 @@
+"""The examples of docs/serving.md work as they stand, against a server with small models."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from running import Running
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT, flags=re.MULTILINE | re.DOTALL)
+CURL = [line for _, block in BLOCKS for line in block.splitlines() if line.startswith("curl http://127.0.0.1:8000")]
+PYTHON = [block for kind, block in BLOCKS if kind == "python"]
+NAMES = {"story": "letters", "photos": "stripes"}  # what the document calls the models
+
+
+def here(text: str, server: Running) -> str:
+    text = text.replace("127.0.0.1:8000", f"127.0.0.1:{server.port}")
+    for name, own in NAMES.items():
+        text = re.sub(rf'(model="?){name}\b', rf"\1{own}", text)
+    return text
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl: install it")
+def test_every_call_of_curl_is_answered(server: Running, tmp_path: Path) -> None:
+    Image.new("L", (8, 8)).save(tmp_path / "photo.png")
+    assert len(CURL) >= 6
+    for line in CURL:
+        command = [*shlex.split(here(line, server)), "--silent", "--show-error", "--fail-with-body"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        assert done.stdout
+
+
+def test_every_python_example_runs(server: Running) -> None:
+    assert len(PYTHON) >= 4
+    whole = "\n".join(here(block, server) for block in PYTHON)
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
