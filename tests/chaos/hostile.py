@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,21 @@ STEPS: list[Any] = [
     {"type": "Sequence", "normalizers": [{"type": "NFKD"}] * 1000},
     7,
 ]
+HEADERS: list[bytes] = [  # of model.safetensors: the length of the JSON, the JSON, the data
+    b"", b"\x00", b"\xff" * 8, struct.pack("<Q", 2**40) + b"{}", struct.pack("<Q", 2) + b"{}",
+    *(
+        struct.pack("<Q", len(header)) + header + b"\x00" * 64
+        for header in (
+            b"[]", b"null", b'{"a":' * 9000 + b"1" + b"}" * 9000,
+            b'{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,64]}}',
+            b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,64]}}',
+            b'{"a":{"dtype":"F32","shape":[16],"data_offsets":[64,0]}}',
+            b'{"a":{"dtype":"F32","shape":[16],"data_offsets":[0,18446744073709551615]}}',
+            b'{"a":{"dtype":"F32","shape":[16],"data_offsets":[0,64]},"b":{"dtype":"F32","shape":[16],"data_offsets":[0,64]}}',
+            b'{"a":{"dtype":"X9","shape":[16],"data_offsets":[0,64]}}',
+        )
+    ),
+]  # fmt: skip
 Change = Callable[[Path], None]
 
 
@@ -75,6 +91,14 @@ def in_weights(alter: Callable[[dict[str, Any]], None]) -> Change:
         weights = {name: tensor.copy() for name, tensor in load_file(directory / "model.safetensors").items()}
         alter(weights)
         save_file(weights, directory / "model.safetensors")
+        sign(directory)
+
+    return change
+
+
+def in_header(content: bytes) -> Change:
+    def change(directory: Path) -> None:
+        (directory / "model.safetensors").write_bytes(content)
         sign(directory)
 
     return change
@@ -154,15 +178,20 @@ def changes(directory: Path) -> Iterator[tuple[str, Change]]:
         steps = STEPS if name in ("normalizer", "pre_tokenizer", "decoder") else []
         found = [*ODD, *steps]
         yield from ((f"tokenizer.{name} = {value!r:.30}", in_json("tokenizer.json", value, name)) for value in found)
-    for name in ("vocab", "type", "unk_token"):
+    for name in ("vocab", "type", "unk_token", "merges"):
         yield from (
             (f"tokenizer.model.{name} = {value!r:.30}", in_json("tokenizer.json", value, "model", name))
             for value in ODD
         )
-    files = ("config.json", "card.json", "tokenizer.json", "model.safetensors", "ctranslate2/int8/export.json")
-    for name in (*files, "ctranslate2/.int8.lock", "ctranslate2/int8/model.bin", "ctranslate2"):
+    for file in ("labels.json", "preprocessing.json"):
+        names = json.loads((directory / file).read_text()) if (directory / file).is_file() else {}
+        for name in (*names, "more") if names else ():
+            yield from ((f"{file}: {name} = {value!r:.30}", in_json(file, value, name)) for value in ODD)
+    export = ("ctranslate2/int8/export.json", "ctranslate2/.int8.lock", "ctranslate2/int8/model.bin", "ctranslate2")
+    for name in (*sorted(path.name for path in directory.iterdir() if path.is_file()), *export):
         for number, make in enumerate(OTHER_FILES):
             yield f"{name} is another file ({number})", in_place_of(name, make)
+    yield from ((f"the header of the weights: {value!r:.40}", in_header(value)) for value in HEADERS)
     for value in (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45):
         yield f"a weight is {value}", _set(value)
     for kind in (np.float16, np.float64, np.int8, np.int32, np.uint8, bool):

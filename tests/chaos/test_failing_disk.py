@@ -1,4 +1,4 @@
-"""Whichever step on the disk fails, a save leaves the state before it whole, and says in one line what happened."""
+"""Whichever step on the disk fails, of a save or of preparing text: the state before is whole, one line says why."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from failing_disk import failing, full_disk
+from failing_disk import contents, failing, full_disk
+from small_recipe import write_small_recipe
 from test_damage import checkpoint  # noqa: F401  (a fixture)
 
 from headwise.bundle.checkpoint import list_checkpoints, newest_good, open_checkpoint, save_checkpoint
 from headwise.bundle.directory import copy_files
+from headwise.config.recipe import load_recipe
 from headwise.errors import HeadwiseError, WorkFailed
+from headwise.workflows.prepare import prepare
 
 
 def save(folder: Path, source: Path, step: int) -> None:
@@ -35,15 +38,15 @@ def test_each_step_of_a_save_may_fail(checkpoint: Path) -> None:  # noqa: F811
     folder = checkpoint.parent
     with failing(0) as steps:
         save(folder, checkpoint, 8)
-    assert steps["done"] > 15
+    assert steps.done > 15
     failed = 0
-    for number in range(1, steps["done"] + 1):
+    for number in range(1, steps.done + 1):
         with failing(number), suppress(WorkFailed):
             save(folder, checkpoint, 100 + number)
             failed -= 1  # to make a folder that is already there may fail
         failed += 1
         check_intact(folder, checkpoint)
-    assert failed >= steps["done"] - 1
+    assert failed >= steps.done - 1
     save(folder, checkpoint, 9999)  # the disk is well again
     assert list_checkpoints(folder)[-1][0] == 9999
 
@@ -55,3 +58,17 @@ def test_the_disk_may_be_full_after_any_number_of_bytes(checkpoint: Path) -> Non
             save(folder, checkpoint, 200 + number)
         check_intact(folder, checkpoint)
         assert list_checkpoints(folder) == [(7, checkpoint)]
+
+
+def test_each_step_of_preparing_text_may_fail_and_the_next_attempt_succeeds(tmp_path: Path) -> None:
+    recipe, base = load_recipe(write_small_recipe(tmp_path))
+    with failing(0) as steps:
+        prepare(recipe, base, tmp_path / "whole")
+    assert steps.done > 15
+    expected = contents(tmp_path / "whole")
+    for number in range(1, steps.done + 1):
+        cache = tmp_path / f"cache-{number}"
+        with failing(number), suppress(WorkFailed):
+            prepare(recipe, base, cache)
+        prepare(recipe, base, cache)
+        assert contents(cache) == expected

@@ -1,13 +1,10 @@
-"""A run that was killed or stopped at any moment ends with the bits of the run that was left alone."""
+"""A run that was stopped at any moment ends with the bits of the run that was left alone. Kills: tests/chaos."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,36 +46,6 @@ def result(output: Path) -> dict[str, str]:
         output / "log.jsonl",
     )
     return {path.name + str(index): digest(path) for index, path in enumerate(files)}
-
-
-def killed(recipe: Path, output: Path, kills: int) -> tuple[int, int]:
-    script = Path(__file__).with_name("killed_run.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(recipe), str(output), str(kills)],
-        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False,
-    )  # fmt: skip
-    words = done.stdout.split()
-    assert done.returncode == 0, done.stderr
-    assert words[-1] == "0", done.stderr
-    return int(words[1]), int(words[3])
-
-
-def test_a_run_killed_many_times_also_inside_saves_ends_bit_identical(recipe: Path, tmp_path: Path) -> None:
-    run(recipe, tmp_path / "alone")
-    survived, inside = killed(recipe, tmp_path / "killed", 8)
-    assert survived >= 4
-    assert inside >= 1
-    assert result(tmp_path / "killed") == result(tmp_path / "alone")
-
-
-@pytest.mark.slow
-def test_a_run_killed_a_hundred_times_ends_bit_identical(recipe: Path, tmp_path: Path) -> None:
-    recipe.write_text(recipe.read_text(encoding="utf-8").replace("steps = 40", "steps = 400"), encoding="utf-8")
-    run(recipe, tmp_path / "alone")
-    survived, inside = killed(recipe, tmp_path / "killed", 100)
-    assert survived >= 50
-    assert inside >= 10
-    assert result(tmp_path / "killed") == result(tmp_path / "alone")
 
 
 def test_the_same_recipe_and_seed_twice_give_identical_weights_and_another_seed_does_not(
