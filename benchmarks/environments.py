@@ -27,6 +27,9 @@ PACKAGES = {
     "performer": ["performer-pytorch==1.1.4"],
     # It requires torchvision, of which the class that is measured uses nothing.
     "vit-pytorch": ["--no-deps", "vit-pytorch==1.26.11", "einops==0.8.1"],
+    "trainer": ["transformers==5.22.2", "accelerate==1.15.0"],
+    "sklearn": ["scikit-learn==1.9.1"],
+    "fasttext": ["fasttext-numpy2-wheel==0.9.2"],
     # The last version that has Transformer-XL, for tests/parity/test_transformer_xl.py.
     "transfo-xl": ["transformers==4.57.6"],
 }  # fmt: skip

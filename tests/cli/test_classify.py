@@ -144,3 +144,10 @@ def test_the_confusion_is_drawn_and_heads_are_ranked(classifier_model: Path, tmp
     assert "animals" in (tmp_path / "confusion.svg").read_text() or (tmp_path / "confusion.svg").stat().st_size > 1000
     done = run("look", "--model", classifier_model, "dog red", "--between", "dog", "red")
     assert [line.split("\t")[1] for line in done.lines] == ["layer 1"] * 2
+
+
+def test_evaluate_says_which_engine_and_precision_it_measured(classifier_model: Path) -> None:
+    table = classifier_model.parents[1] / "val.csv"
+    asked = ("evaluate", "--model", classifier_model, "--table", table, "--engine", "ctranslate2")
+    assert "engine:ctranslate2|precision:float32" in run(*asked).lines[0]
+    assert "engine:ctranslate2|precision:int8" in run(*asked, "--precision", "int8").lines[0]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from verbs import run
+from verbs import run, start
 
 
 def test_candidates_come_with_their_probability_and_the_whole_text(filler_model: Path) -> None:
@@ -69,3 +69,11 @@ def test_a_wrong_call_is_one_line(filler_model: Path, arguments: list[str], word
 def test_a_model_of_another_task_names_its_own_command(classifier_model: Path) -> None:
     done = run("fill", "--model", classifier_model, "a [MASK]")
     assert (done.code, "use headwise classify" in done.err) == (2, True)
+
+
+def test_filling_from_cold_does_not_import_torch(filler_model: Path) -> None:
+    run("fill", "--model", filler_model, "dog [MASK]")  # makes the export
+    process = start("fill", "--model", filler_model, "--top", "1", "dog cat [MASK] bird fish cow")
+    out, err = process.communicate()
+    assert out.decode() == "dog cat horse bird fish cow\n"
+    assert err.decode().splitlines()[-1] == "torch imported: False"

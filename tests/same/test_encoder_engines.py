@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fixtures_encoders import train_recipe
 from small_tables import labelled_texts, write_table_recipe
+from small_texts import write_fill_recipe
 
 import headwise
 from headwise.decoding.ctranslate2_encoder import CTranslate2Encoder
@@ -51,3 +52,26 @@ def test_a_model_without_weights_for_labels_is_refused(embedder_model: Path) -> 
 
     with pytest.raises(ModelError, match="no weights for labels"):
         INPUTS.fast_engine(open_bundle(embedder_model), Assets.load(embedder_model), "float32")
+
+
+def test_gaps_are_filled_as_by_torch(filler_model: Path) -> None:
+    texts = ["dog cat [MASK] bird fish cow", "red [MASK] green [MASK] black", "[MASK]"]
+    slow = headwise.load(filler_model, engine="torch")
+    exact = headwise.load(filler_model, engine="ctranslate2", precision="float32")
+    quick = headwise.load(filler_model)
+    assert isinstance(quick.engine, CTranslate2Encoder)
+    for one, other, rough in zip(slow.fill(texts), exact.fill(texts), quick.fill(texts), strict=True):
+        assert one.text == other.text == rough.text
+        for expected, found in zip(one.gaps, other.gaps, strict=True):
+            assert [c.text for c in expected] == [c.text for c in found]
+            assert np.allclose([c.probability for c in expected], [c.probability for c in found], atol=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu-tanh", "silu"])
+def test_the_head_for_tokens_is_that_of_torch_with_every_activation(tmp_path: Path, activation: str) -> None:
+    settings = {"activation": activation, "norm": "post"}
+    model = train_recipe(write_fill_recipe(tmp_path, model=settings, training={"steps": 2}), tmp_path / "run")
+    slow, exact = (headwise.load(model, engine=name, precision="float32").engine for name in ("torch", "ctranslate2"))
+    items, places = [[2, 5, 6, 3], [2, 5, 7, 8, 9, 3]], [[1], [2, 4]]
+    for one, other in zip(slow.token_logits(items, places), exact.token_logits(items, places), strict=True):
+        assert np.allclose(one, other, atol=1e-4)

@@ -95,7 +95,8 @@ def evaluate(
         "fields": names, "precision": precision, "split_sentences": not whole_lines,
     }  # fmt: skip
     if table or images:
-        asked = {"table": table, "images": images, "columns": columns.split(",") if columns else [], "engine": engine}
+        named = columns.split(",") if columns else []
+        asked = {"table": table, "images": images, "columns": named, "engine": engine, "precision": precision}
     if sounds:
         named = columns.split(",") if columns else []
         asked = {"sounds": sounds, "columns": named, "engine": engine, "beam": beam, "language": language}

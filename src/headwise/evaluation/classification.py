@@ -80,8 +80,9 @@ class Confusion:
         return precision, recall, 2 * right / np.maximum(answered + true, 1)
 
 
-def signature(confusion: Confusion, engine: str) -> str:
-    """What makes two accuracies comparable."""
+def signature(confusion: Confusion, engine: str, precision: str = "") -> str:
+    """What makes two accuracies comparable. Torch computes with the model's own precision."""
+    engine = engine if engine == "torch" else f"{engine}|precision:{precision}"
     return f"rows:{confusion.rows}|labels:{len(confusion.labels)}|average:macro|temperature:card|engine:{engine}"
 
 

@@ -5,7 +5,6 @@ What is read, and how, is the matter of `tasks/inputs/`; this knows labels alone
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -202,8 +201,6 @@ class Classify(Task):
         inputs = inputs_of_model(assets)
         if engine != "torch":
             try:
-                if not importlib.util.find_spec("ctranslate2"):
-                    raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2")
                 return Classifier(bundle, assets, inputs, inputs.fast_engine(bundle, assets, precision))
             except (WorkFailed, UsageError):
                 if engine == "ctranslate2":
@@ -217,7 +214,8 @@ class Classify(Task):
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> ClassScores:
         """Classifies the rows of the file `table` (or what `images` names) and compares with their labels."""
         engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or _trained_columns(bundle))
-        opened = self.open(bundle, "torch" if engine == "auto" else engine, precision="float32")
+        precision = asked.pop("precision", "float32")
+        opened = self.open(bundle, "torch" if engine == "auto" else engine, precision=precision)
         files = asked.pop(opened.inputs.field, "")
         if not files or asked:
             raise UsageError(f"{bundle.path} is a classifier: evaluate it with --{opened.inputs.field} FILE only")
@@ -233,7 +231,7 @@ class Classify(Task):
         probabilities = softmax(logits, opened.temperature)
         return ClassScores(
             confusion, log_loss(logits, truth, opened.temperature), calibration_error(probabilities, truth),
-            signature(confusion, opened.engine.name),
+            signature(confusion, opened.engine.name, precision),
             None if examples.texts is None else seen_in_training(bundle.card, "text", examples.texts),
         )  # fmt: skip
 

@@ -6,7 +6,6 @@ negatives; Henderson et al. 2017, arXiv 1705.00652).
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +25,7 @@ from headwise.evaluation.retrieval import partner_ranks, spearman
 from headwise.tasks.answer_scores import AnswerScorer
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
 from headwise.tasks.embedder import Embedder
+from headwise.tasks.fast_encoders import vector_encoder
 from headwise.tasks.inputs.text import INPUTS
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
 from headwise.tasks.served_encoders import ServedEmbedder
@@ -174,9 +174,7 @@ class Embed(Task):
         assets = Assets.load(bundle.path)
         if engine != "torch":
             try:
-                if not importlib.util.find_spec("ctranslate2"):
-                    raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2")
-                return Embedder(bundle, assets, INPUTS.fast_engine(bundle, assets, precision, vectors=True))
+                return Embedder(bundle, assets, vector_encoder(bundle, assets.tokenizers, precision))
             except (WorkFailed, UsageError):
                 if engine == "ctranslate2":
                     raise
@@ -187,7 +185,7 @@ class Embed(Task):
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> VectorScores:
         """Of a table with two columns of texts, and perhaps a third with grades of their likeness."""
         engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or COLUMNS)
-        file = asked.pop("table", "")
+        file, precision = asked.pop("table", ""), asked.pop("precision", "float32")
         if not file or asked:
             raise UsageError(f"{bundle.path} embeds texts: evaluate it with --table FILE, and --columns")
         rows, lines = [], []
@@ -197,7 +195,7 @@ class Embed(Task):
         if len(rows) < 2:
             raise DataError("there are no pairs to evaluate", file=file)
         grades = _grades(rows, lines, file) if len(columns) == 3 else None
-        opened = self.open(bundle, "torch" if engine == "auto" else engine, precision="float32")
+        opened = self.open(bundle, "torch" if engine == "auto" else engine, precision=precision)
         vectors = [opened.embed([row[side] for row in rows]) for side in (0, 1)]
         if on_progress is not None:
             on_progress(len(rows))

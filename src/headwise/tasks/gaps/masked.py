@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
-from headwise.errors import UsageError
+from headwise.errors import UsageError, WorkFailed
 from headwise.evaluation.contamination import seen_in_training
+from headwise.tasks.fast_encoders import token_encoder
 from headwise.tasks.gaps.interface import Gaps
 from headwise.tasks.interface import Evaluated, OnProgress
 from headwise.text.tokenizer import Tokenizer
@@ -39,13 +41,18 @@ class MaskedGaps(Gaps):
         )
 
     def open(self, bundle: Bundle, tokenizer: Tokenizer, engine: str, precision: str, device: str) -> Filler:
-        from headwise.bundle.weights import load_model
-        from headwise.decoding.encoder_engine import TorchEncoder
         from headwise.tasks.filler import Filler
         from headwise.tasks.inputs.text import INPUTS
 
-        if engine == "ctranslate2":
-            raise UsageError("the ctranslate2 engine does not fill gaps; use --engine torch")
+        if engine != "torch":
+            try:
+                return Filler(bundle, tokenizer, token_encoder(bundle, Assets.load(bundle.path).tokenizers, precision))
+            except (WorkFailed, UsageError):
+                if engine == "ctranslate2":
+                    raise
+        from headwise.bundle.weights import load_model
+        from headwise.decoding.encoder_engine import TorchEncoder
+
         return Filler(bundle, tokenizer, TorchEncoder(load_model(bundle, device), INPUTS.tensors))
 
     def evaluate(
@@ -63,6 +70,8 @@ class MaskedGaps(Gaps):
     def look(self, opened: Any, text: str) -> Look:
         from headwise.look.encoder import look_at_input
 
+        if opened.network is None:
+            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
         return look_at_input(opened.network, opened.tokenizer, opened.encode(text))
 
 

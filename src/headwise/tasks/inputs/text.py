@@ -18,6 +18,7 @@ from headwise.data.rows import LABEL, LabelCodes, Table, TableRows, ordered
 from headwise.data.store import Store
 from headwise.errors import DataError, RecipeError
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
+from headwise.tasks.fast_encoders import label_encoder
 from headwise.tasks.inputs.interface import Examples, Inputs
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress
 from headwise.tasks.text_data import UNFILTERED, make_store, make_tokenizers
@@ -190,14 +191,8 @@ class TextInputs(Inputs):
         (ids,) = self.encode([given], assets, longest)
         return look_at_label(network, assets.tokenizers.source, ids, assets.labels[answer], answer)
 
-    def fast_engine(self, bundle: Bundle, assets: Assets, precision: str, *, vectors: bool = False) -> Any:
-        """CTranslate2's encoder; for labels, or for `vectors`."""
-        from headwise.interop.ctranslate2.kept import kept_export
-
-        directory = kept_export(bundle, assets.tokenizers, precision)
-        from headwise.decoding.ctranslate2_encoder import CTranslate2Encoder
-
-        return CTranslate2Encoder(directory, bundle, vectors=vectors)
+    def fast_engine(self, bundle: Bundle, assets: Assets, precision: str) -> Any:
+        return label_encoder(bundle, assets.tokenizers, precision)
 
 
 INPUTS = TextInputs()
