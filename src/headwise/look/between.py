@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from headwise.errors import UsageError
 from headwise.look.capture import Look
-from headwise.look.token_labels import Reading
-
-_CONTINUES = "##"  # before the rest of a word, in WordPiece
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ def rank_heads(look: Look, first: str, second: str) -> list[HeadWeight]:
     reading = look.source if look.source is not None else look.target
     if kind is None:
         raise UsageError("this model has no attention between the words of one text")
-    groups, words = words_of(reading)
+    groups, words = reading.groups, reading.words
     rows, columns = (groups[_place(words, word)] for word in (first, second))
     found = []
     for layer, heads in enumerate(look.attention[kind], start=1):
@@ -41,23 +38,6 @@ def rank_heads(look: Look, first: str, second: str) -> list[HeadWeight]:
             favourite = words[max(range(len(words)), key=by_word.__getitem__)]
             found.append(HeadWeight(layer, head, float(paid[list(columns)].sum()), favourite))
     return sorted(found, key=lambda one: -one.weight)
-
-
-def words_of(reading: Reading) -> tuple[list[list[int]], list[str]]:
-    """The tokens of each word, and the words."""
-    labels = reading.labels
-    if not any(label.startswith(_CONTINUES) for label in labels) and len(reading.groups) > 1:
-        plain = [list(group) for group in reading.groups]
-        # A tokenizer without spaces in its pieces has one group for all of them.
-        if max(map(len, plain)) < len(labels) - 2 or len(labels) <= 3:
-            return plain, reading.words
-    groups: list[list[int]] = []
-    for place, label in enumerate(labels):
-        if groups and label.startswith(_CONTINUES):
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return groups, ["".join(labels[place].removeprefix(_CONTINUES) for place in group) for group in groups]
 
 
 def _place(words: Sequence[str], word: str) -> int:

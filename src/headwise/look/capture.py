@@ -76,6 +76,7 @@ class Look:
     find_saliency: Callable[[], Floats]
     # What is added to the scores by position, by kind of attention, (L, H, T, S); the same in every layer of a stack.
     biases: dict[str, Floats] = field(default_factory=dict)
+    labels: bool = False  # whether the one output is a label, and saliency says which words moved it
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{kind} {weights.shape}" for kind, weights in self.attention.items())
@@ -162,6 +163,10 @@ class Look:
 
         if alignment is not None:
             pictures.links_picture(alignment, path)
+        elif what == "saliency" and self.labels:
+            from headwise.look.coloured_text import ColouredText
+
+            ColouredText.of(self).picture(path)
         else:
             pictures.panels_picture([panel.chosen(layer, head) for panel in panels], path)
 

@@ -50,7 +50,8 @@ def look_at_label(model: Network, tokenizer: Tokenizer, ids: Sequence[int], labe
     chance = float(chances[answer])
     said = Reading([Token(label, label)], [[0]], label)
     steps = Steps(np.array([chance], dtype=np.float32), [[(label, chance)]])
-    return Look(Reading.of(tokenizer, ids), said, said, attention, None, steps, find_saliency)
+    known = model.entrance() is not None
+    return Look(Reading.of(tokenizer, ids), said, said, attention, None, steps, find_saliency, labels=known)
 
 
 def _attention(model: Network, text: Tensor) -> dict[str, Floats]:

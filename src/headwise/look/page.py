@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwise.cancellation import check_cancelled
+from headwise.look.coloured_text import ColouredText
 from headwise.look.panels import Floats, Panel
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
         "layer": layer - 1,
         "head": head - 1,
         "note": note,
+        "coloured": ColouredText.of(look).as_dict() if look.labels and what in ("attention", "saliency") else None,
     }
     source = "" if look.source is None else look.source.text
     return _fill(HEADINGS.get(what, "Attention"), source, look.target.text, data, blocks)
@@ -102,7 +104,7 @@ def _style() -> str:
 
 
 def _script() -> str:
-    return "\n".join(_part(name) for name in ("data.js", "heatmap.js", "page.js"))
+    return "\n".join(_part(name) for name in ("data.js", "heatmap.js", "coloured.js", "page.js"))
 
 
 def _part(name: str) -> str:

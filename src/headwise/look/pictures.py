@@ -36,12 +36,12 @@ def panels_picture(panels: Sequence[Panel], path: str | Path) -> None:
     single = all(panel.values.shape[:2] == (1, 1) for panel in panels)
     texts = [text for panel in panels for text in (*panel.rows, *panel.columns)]
     arrange = _side_by_side if single else _grid
-    _draw(path, texts, lambda figure: arrange(figure, panels))
+    draw(path, texts, lambda figure: arrange(figure, panels))
 
 
 def links_picture(alignment: Alignment, path: str | Path) -> None:
     """Draws source words on the left, target words on the right, and a line per link, darker for larger weights."""
-    _draw(path, [*alignment.source_words, *alignment.target_words], lambda figure: _links(figure, alignment))
+    draw(path, [*alignment.source_words, *alignment.target_words], lambda figure: _links(figure, alignment))
 
 
 def positions_picture(length: int, model_dim: int, path: str | Path) -> None:
@@ -62,7 +62,7 @@ def mask_picture(length: int, path: str | Path, padding: int = 0) -> None:
 # ---- the file
 
 
-def _draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) -> None:
+def draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) -> None:
     path = Path(path)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):

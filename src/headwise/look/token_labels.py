@@ -13,6 +13,7 @@ from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 # The brackets set them apart from text: no user input becomes one of these.
 SPECIAL = {PAD: "⟨padding⟩", UNK: "⟨unknown⟩", BOS: "⟨start⟩", EOS: "⟨end⟩"}
 
+_CONTINUES = "##"  # before the rest of a word, in WordPiece
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _WHITE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "↵", "\u3000": "␣"}
@@ -45,9 +46,16 @@ def read_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Token]:
         if number in SPECIAL:
             tokens.append(Token(SPECIAL[number], "", special=True))
         else:
-            text = piece.replace("▁", " ")
-            tokens.append(Token(label(text), text))
+            text = _with_its_space(piece) if tokenizer.kind in ("word", "wordpiece") else piece.replace("▁", " ")
+            tokens.append(Token(label(piece.replace("▁", " ")), text))
     return tokens + _read_bytes(bytes(run))
+
+
+def _with_its_space(piece: str) -> str:
+    """The text of a word, or of a piece of WordPiece, which marks the rest of a word and not its beginning."""
+    if piece.startswith(_CONTINUES):
+        return piece.removeprefix(_CONTINUES)
+    return piece if _UNSPACED.match(piece) else f" {piece}"
 
 
 def _read_bytes(run: bytes) -> list[Token]:

@@ -239,9 +239,9 @@ class Classify(Task):
         if target is not None and target not in opened.labels:
             raise UsageError(f"the model has no label '{target}'; it has {', '.join(opened.labels[:20])}")
         label = target or opened.classify([item])[0].label
-        network = getattr(opened.engine, "network", None)
-        if network is None:
-            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
+        from headwise.bundle.weights import load_model
+
+        network = getattr(opened.engine, "network", None) or load_model(opened.bundle)
         return opened.inputs.look(network, opened.assets, item, opened.labels.index(label), opened.longest)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedClassifier:

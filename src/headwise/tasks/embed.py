@@ -210,9 +210,9 @@ class Embed(Task):
     def look(self, opened: Embedder, item: str, target: str | None = None, **options: Any) -> Look:
         from headwise.look.encoder import look_at_input
 
-        network = getattr(opened.engine, "network", None)
-        if network is None or target is not None:
-            raise UsageError("looking at sentence vectors needs the torch engine, and takes no --target")
+        if target is not None:
+            raise UsageError("sentence vectors have no target to look at; leave --target out")
+        network = getattr(opened.engine, "network", None) or _network(opened.bundle, "cpu")
         (ids,) = INPUTS.encode([item], Assets(opened.assets.text), opened.longest)
         return look_at_input(network, opened.assets.tokenizers.source, ids)
 

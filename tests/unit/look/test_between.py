@@ -6,8 +6,7 @@ import pytest
 
 import headwise
 from headwise.errors import UsageError
-from headwise.look.between import rank_heads, words_of
-from headwise.look.token_labels import Reading, Token
+from headwise.look.between import rank_heads
 
 
 def test_heads_are_ranked_by_the_weight_between_two_words(filler_model: Path) -> None:
@@ -19,13 +18,6 @@ def test_heads_are_ranked_by_the_weight_between_two_words(filler_model: Path) ->
     ]
     with pytest.raises(UsageError, match="no word 'fox' in the text"):
         rank_heads(seen, "fox", "cat")
-
-
-def test_the_pieces_of_a_word_belong_together() -> None:
-    labels = ["⟨start⟩", "the", "anim", "##al", "slept", "⟨end⟩"]
-    groups, words = words_of(Reading([Token(label, label) for label in labels], [[0], [1, 2, 3, 4], [5]]))
-    assert words == ["⟨start⟩", "the", "animal", "slept", "⟨end⟩"]
-    assert groups[2] == [2, 3]
 
 
 def test_sentence_vectors_can_be_looked_at_but_have_no_label(embedder_model: Path) -> None:

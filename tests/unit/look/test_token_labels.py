@@ -79,3 +79,16 @@ def test_groups_hold_every_token_once_and_in_order(tokenizers: TokenizerPair) ->
     ids = [BOS, *tokenizers.target.encode("两只€狗 the  street \n tired "), EOS]
     groups = Reading.of(tokenizers.target, ids).groups
     assert [index for group in groups for index in group] == list(range(len(ids)))
+
+
+def test_wordpiece_marks_what_continues_a_word() -> None:
+    import tokenizers
+    from tokenizers import models, pre_tokenizers
+
+    pieces = ["<pad>", "<unk>", "<s>", "</s>", "walk", "##ing", "dog", ",", "我", "们"]
+    inner = tokenizers.Tokenizer(models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    read = Reading.of(Tokenizer(inner), [BOS, *Tokenizer(inner).encode("walking dog, 我 们"), EOS])
+    assert read.words == ["⟨start⟩", "walking", "dog", ",", "我", "们", "⟨end⟩"]
+    assert read.labels[2] == "##ing"
+    assert [token.text for token in read.tokens[1:-1]] == [" walk", "ing", " dog", " ,", "我", "们"]

@@ -264,6 +264,7 @@ async function show() {
   const panel = panelInView();
   const stepping = state.view === STEP_VIEW;
   showControls(panel);
+  showColoured();
   const now = moment();
   element("stepper").hidden = !stepping;
   element("tokens").hidden = stepping;

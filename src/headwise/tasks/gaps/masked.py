@@ -68,11 +68,11 @@ class MaskedGaps(Gaps):
         return replace(found, overlap=seen_in_training(bundle.card, "text", lines))
 
     def look(self, opened: Any, text: str) -> Look:
+        from headwise.bundle.weights import load_model
         from headwise.look.encoder import look_at_input
 
-        if opened.network is None:
-            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
-        return look_at_input(opened.network, opened.tokenizer, opened.encode(text))
+        network = opened.network or load_model(opened.bundle)
+        return look_at_input(network, opened.tokenizer, opened.encode(text))
 
 
 GAPS = MaskedGaps()
