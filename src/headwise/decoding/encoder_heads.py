@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from headwise.errors import ModelError, UsageError
 Floats = NDArray[np.float32]
 _NEVER = -1e4  # the logit of a token without a vector, as in headwise.nn.embedding
 _erf = np.vectorize(math.erf, otypes=[np.float32])
-_ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+_ACTIVATIONS: dict[str, Callable[[Floats], NDArray[Any]]] = {
     "relu": lambda x: np.maximum(x, 0.0),
     "gelu": lambda x: 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))),
     "gelu-tanh": lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
@@ -33,7 +34,7 @@ def pool(states: Floats, lengths: Sequence[int], kind: str) -> Floats:
     counts = np.array(lengths)
     real = (np.arange(states.shape[1]) < counts[:, None]).astype(np.float32)  # (B, S)
     pooled = np.einsum("bs,bsd->bd", real, states) / np.maximum(counts, 1)[:, None]
-    return pooled.astype(np.float32)
+    return np.asarray(pooled, dtype=np.float32)
 
 
 class LabelHead:
