@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.weights import save_model
 from headwise.config import schema
 from headwise.data.pairs import pair_batch
@@ -16,7 +17,9 @@ from headwise.losses import label_smoothed_cross_entropy
 from headwise.models.interface import Network
 from headwise.models.lm import LanguageModel
 from headwise.models.transformer import Transformer
+from headwise.models.whisper import Whisper
 from headwise.text.ragged import Ragged
+from headwise.text.speech_tokens import preprocessing
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 
 DICTIONARY = """
@@ -95,4 +98,20 @@ def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).eval()
     directory = tmp_path_factory.mktemp("models") / "language-model"
     save_model(directory, model, tokenizers, family="lm", languages=("en",))
+    return directory
+
+
+@pytest.fixture(scope="session")
+def speech_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A speech model with windows of one second and random weights, which says some of the words."""
+    torch.manual_seed(3)
+    tokenizers = word_tokenizers()
+    sizes: dict[str, int] = {
+        "model_dim": 32, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1, "ff_dim": 48, "mels": 20,
+        "source_positions": 50, "padding": 10, "max_length": 12,
+    }  # fmt: skip
+    model = Whisper(vocab=tokenizers.target.size, **sizes).eval()
+    directory = tmp_path_factory.mktemp("models") / "speech-model"
+    assets = Assets(tokenizers, preprocessing=preprocessing(sizes["mels"]))
+    save_model(directory, model, assets, family="whisper", task="transcribe", languages=("en",))
     return directory

@@ -10,12 +10,12 @@ from running import RIGGED, Running, serving
 @pytest.fixture(scope="session")
 def models(
     word_model: Path, language_model: Path, classifier_model: Path, picture_model: Path, filler_model: Path,
-    embedder_model: Path,
+    embedder_model: Path, speech_model: Path,
 ) -> dict[str, Path]:  # fmt: skip
     """One model of each kind, by the name that `server` has for it."""
     return {
         "words": word_model, "letters": language_model, "kinds": classifier_model, "stripes": picture_model,
-        "gaps": filler_model, "vectors": embedder_model,
+        "gaps": filler_model, "vectors": embedder_model, "tones": speech_model,
     }  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class Running:
         finally:
             connection.close()
 
-    def upload(self, path: str, files: Sequence[tuple[str, bytes]], **fields: str) -> Answer:
+    def upload(self, path: str, files: Sequence[tuple[str, bytes]], *, timeout: float = 120, **fields: str) -> Answer:
         """A form with files, as a browser or curl sends it."""
         parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
         parts += [(f'name="{name}"; filename="file"', content) for name, content in files]
@@ -80,7 +80,7 @@ class Running:
             for head, content in parts
         )
         kind = {"Content-Type": "multipart/form-data; boundary=parts"}
-        return self.ask("POST", path, body + b"--parts--\r\n", kind)
+        return self.ask("POST", path, body + b"--parts--\r\n", kind, timeout)
 
     def translate(self, text: str | list[str], **more: Any) -> Answer:
         return self.ask("POST", "/translate", {"q": text, "source": "en", "target": "de", **more})

@@ -44,6 +44,8 @@ BODIES = {
     "/fill": {},
     "/embed": {},
     "/v1/embeddings": {},
+    "/transcribe": {},
+    "/v1/audio/transcriptions": {},
 }
 METHODS = [("GET", "/models"), ("HEAD", "/models"), ("OPTIONS", "/translate"), ("POST", "/translate")]
 PROTECTED = [("POST", path) for path in BODIES if path != "/translate"]  # which finds its key in the body too

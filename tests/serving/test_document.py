@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from running import Running
+from sounds import save, tone
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT, flags=re.MULTILINE | re.DOTALL)
@@ -27,9 +28,14 @@ def here(text: str, server: Running) -> str:
     return text
 
 
+def write_files(folder: Path) -> None:
+    Image.new("L", (8, 8)).save(folder / "photo.png")
+    save(folder / "speech.wav", tone(0.5))
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl: install it")
 def test_every_call_of_curl_is_answered(server: Running, tmp_path: Path) -> None:
-    Image.new("L", (8, 8)).save(tmp_path / "photo.png")
+    write_files(tmp_path)
     assert len(CURL) >= 6
     for line in CURL:
         command = [*shlex.split(here(line, server)), "--silent", "--show-error", "--fail-with-body"]
@@ -38,8 +44,9 @@ def test_every_call_of_curl_is_answered(server: Running, tmp_path: Path) -> None
         assert done.stdout
 
 
-def test_every_python_example_runs(server: Running) -> None:
+def test_every_python_example_runs(server: Running, tmp_path: Path) -> None:
+    write_files(tmp_path)
     assert len(PYTHON) >= 4
     whole = "\n".join(here(block, server) for block in PYTHON)
-    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", whole], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

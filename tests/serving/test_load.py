@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from fixtures_models import english_sentences
-from running import RIGGED, Client, Running, serving
+from running import RIGGED, Answer, Client, Running, serving
+from sounds import save, tone
 
 from headwise.workflows.translate import open_translator
 
@@ -114,32 +115,44 @@ def test_a_full_queue_answers_429_and_keeps_those_that_wait(held: Running, flag:
     assert held.metric("headwise_rejections_total", reason="busy") == 3
 
 
-# By path, a request, and the queue that it waits in.
+# By path, the fields of a request, and the queue that it waits in.
 REQUESTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "/classify": ({"text": "red dog"}, "kinds", "classify"),
     "/fill": ({"text": "red [MASK]"}, "gaps", "fill"),
     "/embed": ({"text": "red dog"}, "vectors", "embed"),
     "/v1/embeddings": ({"input": "red dog", "model": "vectors"}, "vectors", "embed"),
+    "/transcribe": ({}, "tones", "transcribe"),
+    "/v1/audio/transcriptions": ({"model": "tones"}, "tones", "transcribe"),
 }
 
 
-def test_every_full_queue_answers_429_and_keeps_those_that_wait(models: dict[str, Path], flag: Path) -> None:
-    named = ":".join(f"{name}={models[name]}" for name in ("words", "kinds", "gaps", "vectors"))
+def test_every_full_queue_answers_429_and_keeps_those_that_wait(
+    models: dict[str, Path], flag: Path, tmp_path: Path
+) -> None:
+    sound = save(tmp_path / "a.wav", tone(0.5)).read_bytes()
+
+    def send(path: str, timeout: float = 120) -> Answer:
+        fields, model, _ = REQUESTS[path]
+        if model == "tones":
+            return running.upload(path, [("file", sound)], timeout=timeout, **fields)
+        return running.ask("POST", path, fields, timeout=timeout)
+
+    named = ":".join(f"{name}={models[name]}" for name in ("words", "kinds", "gaps", "vectors", "tones"))
     with serving(named, "hang", flag, script=RIGGED) as running:
-        for path, (body, model, lane) in REQUESTS.items():
+        for path, (_, model, lane) in REQUESTS.items():
             flag.touch()
             with ThreadPoolExecutor(4) as pool:
-                waiting = [pool.submit(running.ask, "POST", path, body) for _ in range(4)]
+                waiting = [pool.submit(send, path) for _ in range(4)]
                 while running.metric("headwise_queue_requests", model=model, lane=lane) < 4:
                     pass
-                refused = [running.ask("POST", path, body) for _ in range(3)]
+                refused = [send(path) for _ in range(3)]
                 assert [(one.status, one.headers["retry-after"]) for one in refused] == [(429, "1")] * 3
                 assert not any(one.done() for one in waiting)
                 flag.unlink()
                 assert [one.result().status for one in waiting] == [200] * 4
             flag.touch()
             with pytest.raises(TimeoutError):
-                running.ask("POST", path, body, timeout=0.05)
+                send(path, timeout=0.05)
             while running.metric("headwise_queue_requests", model=model):
                 pass
             flag.unlink()

@@ -21,11 +21,11 @@ from headwise.decoding.transcript import Segment, Transcript
 from headwise.decoding.windows import Cue, Window, WindowReader, cues_of
 from headwise.errors import DataError, UsageError
 from headwise.sound.features import HOP, Features, frames_of, log_mel
-from headwise.sound.reading import RATE, OnCut, Samples, sound_blocks, sound_info
+from headwise.sound.reading import RATE, OnCut, Samples, SoundFile, sound_blocks, sound_info
 from headwise.text.speech_tokens import SpeechTokens
 from headwise.text.tokenizer import Tokenizer
 
-Sound = str | Path | Samples
+Sound = SoundFile | Samples
 OnProgress = Callable[[float], None]  # called with the seconds of sound done since the last call
 SHORTEST = RATE // 10  # samples: what is shorter holds no word
 
@@ -43,7 +43,7 @@ class Transcriber:
         self, sounds: Sequence[Sound], *, on_progress: OnProgress | None = None, on_cut: OnCut | None = None,
         **options: Any,
     ) -> list[Transcript]:  # fmt: skip
-        """Returns one transcript per sound, in order: names of files, or mono samples at 16 kHz.
+        """Returns one transcript per sound, in order: names of files, files in memory, or mono samples at 16 kHz.
 
         Options are those of SpeechOptions: language, task, beam, …. `on_cut` is told of files that are cut off, which
         are then transcribed as far as they go; without it they are an error.
@@ -81,7 +81,9 @@ class Transcriber:
         """The probability of each language that the model knows, by the first window with sound in it."""
         window = WindowReader(_blocks(sound, None), self.window * HOP, SpeechOptions().silence).next()
         if window is None:
-            raise DataError("has no sound in it, only silence", file=None if isinstance(sound, np.ndarray) else sound)
+            raise DataError(
+                "has no sound in it, only silence", file=None if isinstance(sound, np.ndarray) else str(sound)
+            )
         return self.engine.languages([self._features(window)])[0]
 
     # ---- windows

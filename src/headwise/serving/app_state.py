@@ -34,6 +34,13 @@ class AppState:
         assert isinstance(state, AppState)
         return state
 
+    def check_room(self, task: str) -> None:
+        """Raises QueueFull if every model of a task is busy: then a file need not be read to be refused."""
+        found = self.index.of_task(task)
+        if found and all(model.queue.full for model in found):
+            with self.count_rejections(found[0].facts.name):
+                found[0].queue.check_room()
+
     @contextmanager
     def count_rejections(self, model: str) -> Iterator[None]:
         """Counts requests that fail because of the model's queue, its engine or the deadline."""

@@ -45,12 +45,6 @@ class ModelIndex:
             raise RequestError(400, f"this model is not of the task '{task}'; those that are: {names}")
         return model
 
-    def check_room(self, task: str) -> None:
-        """Raises QueueFull if every model of a task is busy: then a file need not be read to be refused."""
-        found = self.of_task(task)
-        if found and all(model.queue.full for model in found):
-            found[0].queue.check_room()
-
 
 def queue_by_name(task: str) -> Callable[[ModelIndex, dict[str, Any]], BatchQueue | None]:
     """Makes a function that finds the queue of the model that a request names, or else of the task's first."""

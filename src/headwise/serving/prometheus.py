@@ -31,6 +31,7 @@ class Metrics:
             "headwise_rejections", "Requests refused, by reason.", ["model", "reason"], registry=self.registry
         )
         self.tokens = Counter("headwise_tokens", "Tokens written.", ["model"], registry=self.registry)
+        self.sound = Counter("headwise_sound_seconds", "Sound transcribed.", ["model"], registry=self.registry)
         self.queue = Gauge(
             "headwise_queue_requests",
             "Requests accepted and not yet answered.",

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,26 @@ LOUDEST = 16.0
 SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au", ".caf", ".w64")
 # How much is lost where a file is damaged: a block that cannot be read to its end is not returned.
 _BLOCK_SECONDS = 1
+_BLOCK_SAMPLES = 1 << 20  # of all channels: a file of many channels and a high rate takes no more memory than others
 _UNKNOWN_SIZES = {0, 2**31 - 1, 2**32 - 1}  # what a program writes that does not know how much will follow
 
 
 class TooLong(DataError):
     """A sound is longer than the caller can use."""
+
+
+@dataclass(frozen=True)
+class SoundBytes:
+    """A sound file in memory; its name is for messages."""
+
+    content: bytes
+    name: str = "the sound"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SoundFile = str | Path | SoundBytes
 
 
 @dataclass(frozen=True)
@@ -56,21 +72,21 @@ class SoundInfo:
         return self.frames / self.rate
 
 
-def sound_info(file: str | Path) -> SoundInfo:
+def sound_info(file: SoundFile) -> SoundInfo:
     """Reads and checks the header; a DataError says what is wrong with it."""
     with _opened(file) as sound:
         return _checked(sound, file)
 
 
-def read_sound(file: str | Path, rate: int = RATE, *, most_seconds: float, on_cut: OnCut | None = None) -> Samples:
+def read_sound(file: SoundFile, rate: int = RATE, *, most_seconds: float, on_cut: OnCut | None = None) -> Samples:
     """All samples of a file, mono. A file that is longer than `most_seconds` is refused before it is read."""
     seconds = sound_info(file).seconds
     if seconds > most_seconds:
-        raise TooLong(f"is {seconds:,.1f} s long, but at most {most_seconds:g} s are read; cut it", file=file)
+        raise TooLong(f"is {seconds:,.1f} s long, but at most {most_seconds:g} s are read; cut it", file=str(file))
     return np.concatenate(list(sound_blocks(file, rate, on_cut=on_cut)))
 
 
-def sound_blocks(file: str | Path, rate: int = RATE, *, on_cut: OnCut | None = None) -> Iterator[Samples]:
+def sound_blocks(file: SoundFile, rate: int = RATE, *, on_cut: OnCut | None = None) -> Iterator[Samples]:
     """Yields the samples of a file about a second at a time, mono: the mean of its channels, at `rate`."""
     import soxr
 
@@ -89,7 +105,7 @@ def _mono_blocks(sound: soundfile.SoundFile, info: SoundInfo, on_cut: OnCut | No
     import soundfile
 
     _report_cut(_lacking(sound, info), on_cut)
-    read, size = 0, _BLOCK_SECONDS * info.rate
+    read, size = 0, min(_BLOCK_SECONDS * info.rate, _BLOCK_SAMPLES // info.channels)
     while True:
         try:
             block: Samples = sound.read(size, dtype="float32", always_2d=True)
@@ -151,8 +167,9 @@ def _lacking(sound: soundfile.SoundFile, info: SoundInfo) -> DataError | None:
     )
 
 
-def _checked(sound: soundfile.SoundFile, file: str | Path) -> SoundInfo:
-    info = SoundInfo(str(file), sound.samplerate, sound.channels, sound.frames)
+def _checked(sound: soundfile.SoundFile, given: SoundFile) -> SoundInfo:
+    file = str(given)
+    info = SoundInfo(file, sound.samplerate, sound.channels, sound.frames)
     if not LOWEST_RATE <= info.rate <= HIGHEST_RATE:
         raise DataError(
             f"has {info.rate:,} samples per second; Headwise reads {LOWEST_RATE:,} to {HIGHEST_RATE:,}: resample it",
@@ -169,12 +186,16 @@ def _checked(sound: soundfile.SoundFile, file: str | Path) -> SoundInfo:
 
 
 @contextmanager
-def _opened(file: str | Path) -> Iterator[soundfile.SoundFile]:
-    library = _library()
-    check_name(file)
+def _opened(given: SoundFile) -> Iterator[soundfile.SoundFile]:
+    library, file = _library(), str(given)
     try:
+        if isinstance(given, SoundBytes):
+            with library.SoundFile(BytesIO(given.content)) as sound:
+                yield sound
+            return
+        check_name(given)
         # libsndfile closes what it is given, even where it fails: it gets a handle of its own.
-        with opened_file(file) as stream, library.SoundFile(os.dup(stream.fileno()), closefd=True) as sound:
+        with opened_file(given) as stream, library.SoundFile(os.dup(stream.fileno()), closefd=True) as sound:
             yield sound
     except FileNotFoundError:
         raise DataError("there is no such file; check the path", file=file) from None

@@ -16,6 +16,7 @@ from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
+from headwise.tasks.served_transcriber import ServedTranscriber
 
 if TYPE_CHECKING:
     from headwise.data.feature_store import FeatureStore
@@ -198,6 +199,9 @@ class Transcribe(Task):
         rates = error_rates([recording.text for recording in found], texts, normalisation)
         beam = beam or bundle.decoding.get("beam", 5)
         return SpeechScores(rates, f"beam:{beam}|engine:{opened.engine.name}", seconds, texts)
+
+    def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranscriber:
+        return ServedTranscriber(name, self.open(bundle, engine, precision=precision))
 
 
 TASK = Transcribe()

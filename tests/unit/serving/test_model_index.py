@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwise.serving.batch_queue import BatchQueue, QueueFull
 from headwise.serving.errors import RequestError
-from headwise.serving.limits import Limits
 from headwise.serving.model_index import ModelIndex, listed, queue_by_name
 
 
@@ -44,14 +42,11 @@ def test_a_model_of_a_task_is_chosen_and_a_wrong_one_refused() -> None:
         assert caught.value.status == status
 
 
-def test_a_task_has_room_while_one_of_its_queues_has() -> None:
+def test_the_queue_of_a_request_is_found_by_the_fields_that_nobody_has_checked() -> None:
     first, second = model("a", "embed"), model("b", "embed")
-    first.queue, second.queue = (BatchQueue(name, 1, Limits(queue=1), requests=1) for name in "ab")
+    first.queue, second.queue = object(), object()
     index = ModelIndex([first, second])
-    assert queue_by_name("embed")(index, {"model": "b"}) is second.queue
-    assert queue_by_name("embed")(index, {"model": 5}) is None
-    with pytest.raises(QueueFull, match="a is busy"):
-        index.check_room("embed")
-    second.queue.requests = 0
-    index.check_room("embed")
-    index.check_room("fill")
+    find = queue_by_name("embed")
+    assert (find(index, {}), find(index, {"model": "b"})) == (first.queue, second.queue)
+    assert find(index, {"model": 5}) is None
+    assert queue_by_name("fill")(index, {}) is None

@@ -124,7 +124,7 @@ def test_a_route_needs_a_key_unless_its_file_says_otherwise() -> None:
 
 
 def test_every_task_with_a_file_has_routes_that_open_its_models() -> None:
-    found = [routes.task_routes(name) for name in ("translate", "generate", "classify", "fill", "embed")]
+    found = [routes.task_routes(name) for name in ("translate", "generate", "classify", "fill", "embed", "transcribe")]
     assert all(one in routes.all_routes() for one in found)
 
 

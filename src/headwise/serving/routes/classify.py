@@ -113,7 +113,7 @@ class _Asked:
 async def classify(request: Request) -> JSONResponse:
     """Labels texts (JSON) or pictures (a form with files, or base64 in JSON)."""
     state = AppState.of(request)
-    state.index.check_room(TASK.name)
+    state.check_room(TASK.name)
     asked = await _read(request)
     model = cast(ClassifierModel, state.index.choose(TASK.name, asked.model))
     if asked.kind != model.served.reads:
