@@ -46,6 +46,7 @@ RUNS = {
     "translation": Run("translation.py", ON_MODEL),
     "serving": Run("serving.py", ON_MODEL),
     "startup": Run("startup.py", ON_MODEL),
+    "importing": Run("importing.py", corpora=False),
     "scaling": Run("scaling.py", corpora=False),
     "time_to_quality": Run("time_to_quality.py"),
 }

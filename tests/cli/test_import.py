@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
-from fixtures_published import publish_gpt2
+from fixtures_published import publish_gpt2, publish_marian
 from verbs import run
 
 
@@ -31,3 +32,52 @@ def test_a_pickle_is_refused_with_a_remedy(tmp_path: Path) -> None:
     assert done.code == 2
     assert "is a pickle, which can run code, so it is not opened; convert it" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_an_imported_translator_does_all_that_one_of_our_own_does(tmp_path: Path) -> None:
+    publish_marian(tmp_path / "hub")
+    ours = tmp_path / "ours"
+    assert run("import", tmp_path / "hub", ours).code == 0
+    choose, words = random.Random(1), ("the lazy", "dog", "sleeps", "and then", "12 birds", "sing", "again")
+    texts = [" ".join(choose.sample(words, choose.randint(2, 5))) for _ in range(60)]
+    lines, source, target = texts[-4:], tmp_path / "text.en", tmp_path / "text.fr"
+    for name, part in (("text", texts[:50]), ("held-out", texts[50:])):
+        (tmp_path / f"{name}.en").write_text("\n".join(part) + "\n")
+        (tmp_path / f"{name}.fr").write_text("\n".join(text.upper() for text in part) + "\n")
+    assert len(run("translate", "--model", ours, "--beam", 2, *lines).lines) == 4
+    assert len(run("score", "--model", ours, "--source", source, "--target", target).lines) == 50
+    assert "BLEU" in run("evaluate", "--model", ours, "--source", source, "--reference", target).out
+    assert run("look", "--model", ours, "the lazy dog", "--output", tmp_path / "look.html").code == 0
+    assert "attention" in (tmp_path / "look.html").read_text(encoding="utf-8")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        """
+        [data]
+        source = "text.en"
+        target = "text.fr"
+        languages = ["en", "fr"]
+        [data.validation]
+        source = "held-out.en"
+        target = "held-out.fr"
+        [model]
+        from = "ours"
+        [training]
+        steps = 6
+        batch_tokens = 200
+        validate_every = 3
+        learning_rate = 1e-3
+        schedule = "constant"
+        warmup = 0
+        """
+    )
+    tuned = run("train", recipe, "--output", tmp_path / "run")
+    assert tuned.code == 0, tuned.err
+    model = tmp_path / "run/model"
+    for name in ("source.tokenizer.json", "target.tokenizer.json"):  # fine-tuned with its own tokenizer
+        assert (model / name).read_bytes() == (ours / name).read_bytes()
+    assert (model / "model.safetensors").read_bytes() != (ours / "model.safetensors").read_bytes()
+    assert len(run("translate", "--model", model, *lines).lines) == 4
+    for to in ("ctranslate2", "huggingface"):
+        assert run("export", "--model", model, "--to", to, tmp_path / to).code == 0
+    assert run("import", tmp_path / "huggingface", tmp_path / "again").code == 0
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from headwise.bundle.assets import Saved
 from headwise.bundle.checkpoint import load_tensors
@@ -72,12 +74,34 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     It computes in float32, however its weights are stored. An imported model must still give its golden answer.
     """
     check_weights(bundle)
-    with torch.random.fork_rng(devices=[]):  # its random start is thrown away: the caller's generator must not move
+    with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
         model = build_model(bundle.family, bundle.architecture)
-    set_weights(model, load_tensors(bundle.path / WEIGHTS))
+    _read_weights(model, bundle.path / WEIGHTS)
     model.eval()
     check_golden(model, bundle.card.get(GOLDEN), bundle.path)
     return model.to(device)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out the random start of weights, which are read anyway: drawing them takes longer than reading."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        drawn = func in (Tensor.normal_, Tensor.uniform_) and given.get("generator") is None
+        if drawn or getattr(func, "__module__", None) == nn.init.__name__:
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
+
+
+@torch.no_grad()
+def _read_weights(model: nn.Module, file: Path) -> None:
+    """One at a time, and the file is opened for each: mapped as a whole it would be in memory a second time."""
+    try:
+        for name, parameter in model.named_parameters():
+            with safe_open(file, framework="pt") as stored:
+                parameter.copy_(stored.get_tensor(name))
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{file} cannot be read: {error}") from error
 
 
 def start_from(bundle: Bundle, sizes: Mapping[str, Any]) -> tuple[Network, list[str]]:
@@ -114,7 +138,7 @@ def check_weights(bundle: Bundle) -> None:
 def declared_shapes(path: Path, family: str, architecture: Mapping[str, Any]) -> Shapes:
     """The shapes of a network's weights, without memory for them: a config may declare anything."""
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _Undrawn():
             model = build_model(family, architecture)
     except ModelError:
         raise

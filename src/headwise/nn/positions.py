@@ -16,6 +16,8 @@ def sinusoidal_positions(length: int, model_dim: int, base: float = 10000.0) -> 
     """
     if model_dim % 2:
         raise ShapeError(f"sinusoidal positions need an even model_dim (sine/cosine pairs), not {model_dim}")
+    if torch.empty(0).is_meta:  # where nothing is computed but shapes, by Python that takes seconds to import
+        return torch.empty(length, model_dim)
     # The angles are float64: at position 10,000 float32 would already be wrong in the fourth decimal place.
     position = torch.arange(length, dtype=torch.float64)[:, None]
     wavelength = base ** (torch.arange(0, model_dim, 2, dtype=torch.float64) / model_dim)  # (D/2,)

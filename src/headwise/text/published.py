@@ -163,7 +163,8 @@ def release(tokenizer: Tokenizer, absent: int, origin: Origin | None) -> Parts:
     pieces = tokenizer.vocabulary
     if origin is None:
         named = {number - absent: pieces[number] for number in range(absent, len(pieces))}
-        return {**parts, "model": _with_vocabulary(parts["model"], named, {})}
+        added = [{**token, "id": int(token["id"]) - absent} for token in parts.get("added_tokens") or []]
+        return {**parts, "model": _with_vocabulary(parts["model"], named, {}), "added_tokens": added}
     published = {
         number: origin.names.get(name, name)
         for number, name in zip(origin.numbering().order, pieces[absent:], strict=True)

@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
+from headwise.bundle.directory import WEIGHTS, Bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden, golden_output
 from headwise.bundle.weights import load_model
 from headwise.bundle.weights_file import write_tensors
@@ -58,8 +58,7 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
     def fill(new: Path) -> None:
         write_tensors(new / WEIGHTS, imported.weights, imported.weights.shapes)
         imported.assets.save(new)
-        write_config(new, bundle)
-        model = load_model(open_bundle(new, verify=False))  # as a user will open it
+        model = load_model(replace(bundle, path=new))
         check_golden(model, imported.golden, source)
         write_config(new, replace(bundle, card={**card, GOLDEN: golden_output(model)}))
 

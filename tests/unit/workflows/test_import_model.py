@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,25 @@ def test_nothing_is_overwritten_and_a_failed_import_leaves_nothing(tmp_path: Pat
     with pytest.raises(ModelError, match=r"has no tokenizer\.json"):
         import_model(tmp_path / "hub", tmp_path / "ours")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hub", "mine"]
+
+
+MEASURED = """
+import re, sys
+from pathlib import Path
+from headwise.workflows.import_model import import_model
+import_model(sys.argv[1], Path(sys.argv[2]))
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux, where a process can read its own peak")
+def test_memory_grows_by_one_copy_of_the_weights(tmp_path: Path) -> None:
+    peaks, sizes = [], []
+    for name, changes in (("small", {}), ("large", {"n_embd": 512, "n_layer": 7})):
+        publish_gpt2(tmp_path / name, **changes)
+        command = [sys.executable, "-c", MEASURED, str(tmp_path / name), str(tmp_path / f"our-{name}")]
+        peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        sizes.append((tmp_path / name / "model.safetensors").stat().st_size)
+    grown = sizes[1] - sizes[0]
+    assert grown > 80e6
+    assert peaks[1] - peaks[0] < 1.35 * grown
