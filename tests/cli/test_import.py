@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from fixtures_published import publish_gpt2, publish_marian
+from safetensors.torch import load_file, save_file
 from verbs import run
 
 
@@ -32,6 +39,57 @@ def test_a_pickle_is_refused_with_a_remedy(tmp_path: Path) -> None:
     assert done.code == 2
     assert "is a pickle, which can run code, so it is not opened; convert it" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def config(**values: object) -> Callable[[Path], object]:
+    def change(hub: Path) -> None:
+        old = json.loads((hub / "config.json").read_text())
+        (hub / "config.json").write_text(json.dumps({**old, **values}))
+
+    return change
+
+
+def weights(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    def changed(hub: Path) -> None:
+        found = load_file(hub / "model.safetensors")
+        change(found)
+        save_file(found, hub / "model.safetensors")
+
+    return changed
+
+
+def cut(hub: Path) -> None:
+    (hub / "model.safetensors").write_bytes((hub / "model.safetensors").read_bytes()[:-100])
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    publish_gpt2(folder / "hub")
+    return folder / "hub"
+
+
+NORM = "transformer.ln_f.bias"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a pickle": (lambda hub: (hub / "model.safetensors").rename(hub / "model.pt"), "is a pickle"),
+    "unknown architecture": (config(model_type="mamba"), "the architecture 'mamba' is unknown"),
+    "a missing key": (weights(lambda found: found.pop(NORM)), f"lacks {NORM}"),
+    "an extra key": (weights(lambda found: found.update(more=found[NORM] + 1)), "has the unknown weights more"),
+    "another shape": (weights(lambda found: found.update({NORM: found[NORM][:-1].clone()})), "disagrees with"),
+    "terabytes": (config(n_embd=10**12, n_head=1), "disagrees with config.json|impossible architecture"),
+    "a cut file": (cut, "is cut off or damaged"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, published: Path, name: str) -> None:
+    damage, words = DAMAGES[name]
+    shutil.copytree(published, tmp_path / "hub")
+    damage(tmp_path / "hub")
+    done = run("import", tmp_path / "hub", tmp_path / "out")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert re.search(words, done.err)
+    assert [path.name for path in tmp_path.iterdir()] == ["hub"]
 
 
 def test_an_imported_translator_does_all_that_one_of_our_own_does(tmp_path: Path) -> None:
