@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from tokenizers import models, pre_tokenizers
 
 import headwise
 from headwise.bundle.weights import open_model
+from headwise.decoding.beam import beam_search
+from headwise.decoding.options import NO_REQUEST, Request, SearchOptions
+from headwise.decoding.source_batches import Rule
+from headwise.text.published import Origin
 from headwise.workflows.export import export_model
 from headwise.workflows.import_model import import_model
 
@@ -55,6 +60,50 @@ def test_random_models_have_the_same_logits_and_the_same_text(tmp_path: Path, ch
         said = written[inputs["input_ids"].size(1) :].tolist()
         (generation,) = generator.generate(prompt, max_tokens=8, temperature=0.0)
         assert [columns.index(n) for n in generation.ids] == [n for n in said if n != end]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What a search asks of a batch: begun texts of one length, each continued by at most 8 tokens."""
+
+    prompt: torch.Tensor
+    inputs: tuple[torch.Tensor, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.prompt)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        return (NO_REQUEST,) * len(self)
+
+    @property
+    def limits(self) -> torch.Tensor:
+        return torch.full((len(self),), 8)
+
+    @property
+    def guarded(self) -> torch.Tensor:
+        return torch.zeros(len(self), dtype=torch.bool)
+
+
+@pytest.mark.parametrize("changes", CONFIGURATIONS, ids=lambda changes: ",".join(changes) or "plain")
+def test_greedy_search_and_beams_are_those_of_transformers(tmp_path: Path, changes: dict[str, Any]) -> None:
+    theirs = publish_gpt2(tmp_path / "hub", **changes)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    bundle, ours, _ = open_model(tmp_path / "ours")
+    (origin,) = bundle.card["origin"]["tokenizers"]
+    order = [-1] * bundle.architecture["absent"] + Origin(**origin).numbering().order
+    ids, end = torch.randint(0, 290, (50, 6)), theirs.config.eos_token_id
+    renumbered = torch.tensor([[order.index(number) for number in row] for row in ids.tolist()])
+    for beam in (1, 4):
+        written = theirs.generate(
+            ids, attention_mask=torch.ones_like(ids), num_beams=beam, max_new_tokens=8, do_sample=False,
+            length_penalty=0.0, pad_token_id=end,
+        )  # fmt: skip
+        with torch.inference_mode():
+            found = beam_search(ours, Prompts(renumbered), SearchOptions(beam=beam, length_penalty=0.0))
+        said = [[number for number in row if number != end] for row in written[:, 6:].tolist()]
+        assert [[order[number] for number in best.tokens] for (best,) in found] == said
 
 
 @pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": False}, {"vocab_size": 320}])

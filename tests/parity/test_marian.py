@@ -16,6 +16,8 @@ from safetensors.torch import load_file
 
 import headwise
 from headwise.bundle.weights import open_model, save_model
+from headwise.decoding.options import SearchOptions
+from headwise.decoding.torch_engine import TorchEngine
 from headwise.interop.huggingface.families.marian import read_beside
 from headwise.interop.huggingface.published import Config
 from headwise.models.transformer import Transformer
@@ -47,27 +49,13 @@ def published_ids(bundle: Any) -> dict[int, int]:
     return dict(enumerate([special[1], special[2], special[3], *others], 1))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [CONFIGURATIONS[0], *(pytest.param(changes, marks=pytest.mark.slow) for changes in CONFIGURATIONS[1:])],
-    ids=lambda changes: ",".join(changes) or "plain",
-)
-def test_random_models_have_the_same_logits_and_the_same_translations(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_texts_have_the_translations_of_transformers(tmp_path: Path) -> None:
     from transformers import MarianTokenizer
 
-    theirs = publish_marian(tmp_path / "hub", **changes)
+    theirs = publish_marian(tmp_path / "hub")
     import_model(tmp_path / "hub", tmp_path / "ours")
-    bundle, ours, pair = open_model(tmp_path / "ours")
-    there = published_ids(bundle)
-    here = {theirs: ours for ours, theirs in there.items()}
-    names = MarianTokenizer.from_pretrained(tmp_path / "hub")
-    source, target = torch.randint(2, 50, (3, 9)), torch.randint(2, 50, (3, 7))
-    target[:, 0] = theirs.config.pad_token_id
-    with torch.no_grad():
-        expected = theirs(input_ids=source, decoder_input_ids=target).logits
-        found = ours(*(torch.tensor([[here[n] for n in row] for row in ids.tolist()]) for ids in (source, target)))
-    columns = [here[number] for number in range(theirs.config.vocab_size)]
-    torch.testing.assert_close(found[..., columns], expected, atol=1e-4, rtol=1e-4)
+    bundle, _, pair = open_model(tmp_path / "ours")
+    there, names = published_ids(bundle), MarianTokenizer.from_pretrained(tmp_path / "hub")
     translator = headwise.load(tmp_path / "ours")
     texts = sentences(50)
     for text in texts:
@@ -84,6 +72,34 @@ def test_random_models_have_the_same_logits_and_the_same_translations(tmp_path: 
             )  # fmt: skip
             said = [number for number in written[0, 1:].tolist() if number not in (pad, 0)]
             assert [there[number] for number in translation.ids] == said
+
+
+@pytest.mark.parametrize("changes", CONFIGURATIONS, ids=lambda changes: ",".join(changes) or "plain")
+def test_greedy_search_and_beams_are_those_of_transformers(tmp_path: Path, changes: dict[str, Any]) -> None:
+    theirs = publish_marian(tmp_path / "hub", **changes)
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    bundle, ours, _ = open_model(tmp_path / "ours")
+    there, pad = published_ids(bundle), theirs.config.pad_token_id
+    here = {theirs: ours for ours, theirs in there.items()}
+    source = torch.randint(2, pad, (50, 7))
+    ended = torch.cat((source, torch.zeros(50, 1, dtype=torch.long)), dim=1)
+    target = torch.randint(2, pad, (50, 5))
+    target[:, 0] = pad
+    with torch.no_grad():
+        expected = theirs(input_ids=ended, decoder_input_ids=target).logits
+        found = ours(*(torch.tensor([[here[n] for n in row] for row in ids.tolist()]) for ids in (ended, target)))
+    columns = [here[number] for number in range(theirs.config.vocab_size)]
+    torch.testing.assert_close(found[..., columns], expected, atol=1e-4, rtol=1e-4)
+    for beam in (1, 4):
+        written = theirs.generate(
+            input_ids=ended, attention_mask=torch.ones_like(ended), num_beams=beam, length_penalty=0.0,
+            early_stopping=False, no_repeat_ngram_size=2, max_new_tokens=11, forced_eos_token_id=None,
+            bad_words_ids=[[pad], [1]],
+        )  # fmt: skip
+        options = SearchOptions(beam=beam, length_penalty=0.0, max_extra=4, no_repeat_ngram=2)
+        answers = TorchEngine(ours).search([[here[n] for n in row] for row in source.tolist()], options)
+        said = [[number for number in row if number not in (pad, 0)] for row in written[:, 1:].tolist()]
+        assert [[there[number] for number in best.tokens] for (best,) in answers] == said
 
 
 def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path) -> None:
