@@ -46,6 +46,12 @@ def _section(name: str, section: type[BaseModel]) -> str:
     nested = {key: kind for key, kind in inner.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
     tables = [f"## [{name}]\n\n{_table(section, without=set(nested))}\n"]
     tables += [f"### [{name}.{key}]\n\n{_table(kind)}\n" for key, kind in nested.items()]
+    repeated = {key: get_args(kind)[0] for key, kind in inner.items() if get_origin(kind) is tuple}
+    for key, kind in repeated.items():
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            shared = set(section.model_fields) & set(kind.model_fields)
+            same = ", ".join(f"`{field}`" for field in kind.model_fields if field in shared)
+            tables.append(f"### [[{name}.{key}]]\n\n{_table(kind, without=shared)}\n\nand, as above: {same}.\n")
     return "\n".join(tables)
 
 

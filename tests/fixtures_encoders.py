@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_pictures import write_picture_recipe
 from small_tables import write_table_recipe
-from small_texts import write_embed_recipe, write_fill_recipe
+from small_texts import write_embed_recipe, write_fill_recipe, write_span_recipe
 
 
 def train_recipe(recipe: Path, run: Path, *overrides: str) -> Path:
@@ -37,6 +37,13 @@ def filler_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder that knows the order of some words; its texts are in the folder above its run."""
     folder = tmp_path_factory.mktemp("filler")
     return train_recipe(write_fill_recipe(folder), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def span_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder and decoder that know the same order, and fill gaps of one or two words."""
+    folder = tmp_path_factory.mktemp("spans")
+    return train_recipe(write_span_recipe(folder), folder / "run")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def write_fill_recipe(folder: Path, **changes: dict[str, Any]) -> Path:
         "training": TRAINING,
     }
     return _write(folder, recipe, changes)
+
+
+def write_span_recipe(folder: Path, **changes: dict[str, Any]) -> Path:
+    """The same texts for an encoder and decoder, which fill a gap of one or two words."""
+    model = {
+        "family": "t5", "model_dim": 32, "num_heads": 2, "head_dim": 16, "encoder_layers": 1, "decoder_layers": 1,
+        "ff_dim": 64, "dropout": 0.0,
+    }  # fmt: skip
+    recipe = write_fill_recipe(folder)
+    values = tomllib.loads(recipe.read_text()) | {"model": model, "gaps": {"share": 0.25}}
+    values["training"]["steps"] = 500
+    return _write(folder, values | {"tokenizer": {"kind": "word", "size": 200}}, changes)
 
 
 def related_pairs(count: int, seed: int) -> list[tuple[str, str]]:

@@ -21,6 +21,15 @@ def test_learns_to_fill_gaps_to_95_percent(filler_model: Path) -> None:
     assert sum(one.text == line for one, line in zip(filled, lines, strict=True)) >= 190
 
 
+def test_learns_to_fill_spans_to_80_percent(span_model: Path) -> None:
+    filler = headwise.load(span_model)
+    lines = lines_of_order(200, 9)
+    hidden = [1 if len(line.split()) == 5 else 2 for line in lines]  # as many as in training
+    gapped = [[line.split()[0], "[MASK]", *line.split()[1 + k :]] for line, k in zip(lines, hidden, strict=True)]
+    filled = filler.fill([" ".join(words) for words in gapped], top=1)
+    assert sum(one.text == line for one, line in zip(filled, lines, strict=True)) >= 160
+
+
 def test_learns_vectors_by_which_partners_find_each_other(embedder_model: Path) -> None:
     embedder = headwise.load(embedder_model)
     pairs = related_pairs(100, 9)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from small_tables import write_table_recipe
-from small_texts import write_embed_recipe, write_fill_recipe
+from small_texts import write_embed_recipe, write_fill_recipe, write_span_recipe
 
 from headwise.config.recipe import load_recipe
 from headwise.training.loop import Hook, Trainer
@@ -16,7 +16,8 @@ from headwise.workflows.train import train
 
 TRAINING = {"steps": 24, "validate_every": 6, "save_every": 5, "ema": 0.9, "log_every": 3}
 RECIPES: dict[str, Callable[..., Path]] = {
-    "fill": write_fill_recipe, "classify": write_table_recipe, "embed": write_embed_recipe
+    "fill": write_fill_recipe, "fill spans": write_span_recipe, "classify": write_table_recipe,
+    "embed": write_embed_recipe,
 }  # fmt: skip
 
 

@@ -67,8 +67,11 @@ class Assets:
         names = set(os.listdir(directory))
         text = TokenizerPair.load(directory) if any(name.endswith("tokenizer.json") for name in names) else None
         labels = _read_labels(directory / LABELS) if LABELS in names else ()
-        preprocessing = read_json(directory / PREPROCESSING, _LARGEST_PREPROCESSING) if PREPROCESSING in names else {}
-        return cls(text, labels, preprocessing)
+        return cls(text, labels, read_preprocessing(directory) if PREPROCESSING in names else {})
+
+
+def read_preprocessing(directory: Path) -> dict[str, Any]:
+    return read_json(directory / PREPROCESSING, _LARGEST_PREPROCESSING)
 
 
 def _read_labels(file: Path) -> tuple[str, ...]:

@@ -44,6 +44,17 @@ def evaluate(
     fields: Annotated[
         str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and reference in a table.")
     ] = "",
+    source_language: Annotated[
+        str, typer.Option("--from", help="Of a model of several directions: that from this language …")
+    ] = "",
+    target_language: Annotated[str, typer.Option("--to", help="… to this one.")] = "",
+    prefix: Annotated[
+        str, typer.Option("--prefix", help="Text before each source that says what to do, as in training.")
+    ] = "",
+    recipe: Annotated[
+        str,
+        typer.Option("--recipe", help="Instead of files: the test text of a recipe, each part of a mixture by itself."),
+    ] = "",
     language: Annotated[
         str, typer.Option("--language", help="Target language, which selects BLEU's tokenizer. [default: the model's]")
     ] = "",
@@ -75,6 +86,8 @@ def evaluate(
 
     - `headwise evaluate --model run/model --source test.en --reference test.de`
     - `headwise evaluate --model run/model --source test.csv --fields english,german`
+    - `headwise evaluate --model t5/model --from de --to en --source test.de --reference test.en`
+    - `headwise evaluate --model t5/model --recipe multi30k-t5`
     - `headwise evaluate --hypothesis mine.de --reference test.de --against theirs.de --language de`
     - `headwise evaluate --model new/model --against-model old/model --source test.en --reference test.de`
     - `headwise evaluate --model lm/model --text test.txt`
@@ -92,7 +105,9 @@ def evaluate(
     } if text else {
         "source": source, "reference": reference, "hypothesis": hypothesis, "against": against,
         "against_model": against_model, "test": test, "language": language, "beam": beam, "engine": engine,
-        "fields": names, "precision": precision, "split_sentences": not whole_lines,
+        "fields": names, "precision": precision, "split_sentences": not whole_lines, "prefix": prefix,
+        "languages": (source_language, target_language) if source_language or target_language else (),
+        "recipe": recipe,
     }  # fmt: skip
     if table or images:
         named = columns.split(",") if columns else []

@@ -24,6 +24,9 @@ def look(
     target_language: Annotated[
         str, typer.Option("--to", help="… to this one; either is enough if only one model fits.")
     ] = "",
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Text before the sentence that says what to do, as in training.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="An interactive .html page, or a .svg or .png picture.")
     ] = None,
@@ -74,7 +77,8 @@ def look(
     directory = choose_model(model, source_language, target_language)
     from headwise.workflows.look import look_inside
 
-    seen = look_inside(directory, text, target, beam=beam)
+    meant = (source_language, target_language) if model else ("", "")
+    seen = look_inside(directory, text, target, beam=beam, prefix=prefix, languages=meant)
     if all(between):
         from headwise.look.between import rank_heads
         from headwise.look.capture import Look

@@ -30,8 +30,16 @@ def translate(
         str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
     ] = "",
     target_language: Annotated[
-        str, typer.Option("--to", help="… to this one; either is enough if only one model fits.")
+        str,
+        typer.Option(
+            "--to",
+            help="… to this one; either is enough if only one model fits. With --model: one of its directions.",
+        ),
     ] = "",
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", help="Text before each sentence that says what to do, as in training. ['': none]"),
+    ] = None,
     input_file: Annotated[
         str, typer.Option("--input", "-i", help="File to translate line by line, possibly compressed (.gz, .xz, .zst).")
     ] = "-",
@@ -76,6 +84,8 @@ def translate(
 
     - `headwise translate --to de "A man is riding a bicycle."`
     - `headwise translate --model run/model "A dog runs."`
+    - `headwise translate --model t5/model --from de --to en "Ein Hund rennt."`
+    - `headwise translate --model t5/model --prefix "translate English to German: " "A dog runs."`
     - `headwise translate --model run/model --input book.en.gz --output book.de`
     - `torchrun --nproc-per-node 8 -m headwise translate --model run/model --input big.en --output big.de`
     - `cat news.en | headwise translate --model run/model --beam 5 --json`
@@ -102,7 +112,8 @@ def translate(
     wanted: Scores = "tokens" if as_json else "sentences" if scores else "none"
     if engine == "ctranslate2" and (terms or protect):
         raise UsageError("the ctranslate2 engine does not support --glossary and --protect; use --engine torch or auto")
-    translator = open_translator(directory, engine, precision=precision, scores=wanted)
+    meant = (source_language, target_language) if model else ("", "")
+    translator = open_translator(directory, engine, precision=precision, scores=wanted, prefix=prefix, languages=meant)
     translator.options(beam=beam, n_best=n_best, length_penalty=length_penalty)  # reports a wrong value before any work
     chunks: Iterable[list[str]] = [list(text)] if text else input_chunks(input_file, warn)
     if not text and input_file == "-" and sys.stdin.isatty():
@@ -116,7 +127,13 @@ def translate(
             yield [line(*row) for row in zip(sources, translations, links, strict=True)], cut_off
 
     if ranks.size > 1:
-        asked = {**options.arguments(), "scores": scores, "alignments": alignments, "json": as_json}
+        asked = {
+            **options.arguments(),
+            "prefix": translator.prefix,
+            "scores": scores,
+            "alignments": alignments,
+            "json": as_json,
+        }
         about = {"model": translator.bundle.files, "engine": [translator.engine.name, precision], **asked}
         warn_of_cut_off(_shared(input_file, output_file, about, render))
         return

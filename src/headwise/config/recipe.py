@@ -159,16 +159,16 @@ def absolute_paths(recipe: Recipe, base: Path) -> Recipe:
     def anchor(paths: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(p if p == "-" else str((base / p).absolute()) for p in paths)
 
-    def anchored(texts: Texts) -> dict[str, tuple[str, ...]]:
-        return {name: anchor(getattr(texts, name)) for name in Texts.model_fields}
+    def anchored(texts: Texts) -> dict[str, Any]:
+        """All paths of a table and of the tables within it."""
+        update: dict[str, Any] = {name: anchor(getattr(texts, name)) for name in Texts.model_fields}
+        for name in ("validation", "test"):
+            if held_out := getattr(texts, name, None):
+                update[name] = held_out.model_copy(update=anchored(held_out))
+        return update
 
-    data = recipe.data.model_copy(
-        update={
-            **anchored(recipe.data),
-            "validation": recipe.data.validation.model_copy(update=anchored(recipe.data.validation)),
-            "test": recipe.data.test.model_copy(update=anchored(recipe.data.test)),
-        }
-    )
+    parts = tuple(part.model_copy(update=anchored(part)) for part in recipe.data.mixture)
+    data = recipe.data.model_copy(update={**anchored(recipe.data), "mixture": parts})
     tokenizer = recipe.tokenizer.model_copy(update={"files": anchor(recipe.tokenizer.files)})
     start = recipe.model.from_
     model = recipe.model
@@ -258,6 +258,8 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     for key, value in values.items():
         if isinstance(value, dict):
             value = _without_empty(value)
-        if value not in ((), {}, None):
-            kept[key] = list(value) if isinstance(value, tuple) else value
+        if isinstance(value, tuple):
+            value = [_without_empty(one) if isinstance(one, dict) else one for one in value]
+        if value not in ([], {}, None):
+            kept[key] = value
     return kept

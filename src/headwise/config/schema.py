@@ -88,25 +88,102 @@ class Filters(Section):
     script: bool = Field(False, description="drop lines mostly in a script that the declared language does not use")
 
 
-class Data(Texts):
-    """The corpus."""
+class Corpus(Texts):
+    """Text to learn from, and what is held out of it."""
 
     format: Literal["auto", "text", "tsv", "csv", "jsonl"] = Field(
         "auto", description="auto goes by the file's name; tsv, csv and jsonl hold both sides in one file (data.source)"
     )
-    fields: Names = Field((), description="column numbers (tsv, from 1) or names (csv, jsonl) of source and target")
-    columns: Names = Field((), description="columns of a table: what is read, then the label; unset: text, label")
+    fields: Names = Field(
+        (),
+        description="column numbers (tsv, from 1) or names (csv, jsonl) of source and target, and perhaps a third one "
+        "of the prefix of each source",
+    )
+    prefix: Annotated[str, Field(max_length=1000)] = Field(
+        "", description="text before every source that says what to do: 'translate English to German: '"
+    )
     languages: Annotated[tuple[Language, ...], BeforeValidator(_as_names)] = Field(
         (), description="language codes, source then target; one for a language model"
     )
-    labels: Names = Field((), description="names of the classes 0, 1, … of idx files, which have numbers only")
     validation: Texts = Field(Texts(), description="held-out text that validation scores")
     test: Texts = Field(Texts(), description="test text; only checked for overlap with training")
+
+    @property
+    def has_prefix_column(self) -> bool:
+        """Whether a table says the prefix of each source."""
+        return len(self.fields) == 3
+
+    @model_validator(mode="after")
+    def _one_prefix(self) -> Corpus:
+        if self.prefix and self.has_prefix_column:
+            raise RecipeError("prefix and a third column in fields both give the prefix: keep one of them")
+        return self
+
+
+class Part(Corpus):
+    """One of several corpora that a model learns from together."""
+
+    name: Annotated[str, Field(max_length=100)] = Field(
+        "", description="of the part in logs and scores; unset: its languages (en-de), or its number"
+    )
+    weight: Annotated[float, Field(gt=0, le=1000)] = Field(
+        1.0, description="how often an epoch has each line of this part: 2 is twice, 0.5 every second line in turn"
+    )
+
+
+class Data(Corpus):
+    """The corpus, or several."""
+
+    columns: Names = Field((), description="columns of a table: what is read, then the label; unset: text, label")
+    labels: Names = Field((), description="names of the classes 0, 1, … of idx files, which have numbers only")
     split: Fraction = Field(
         0.0, description="share of the training text that is held out where there is no validation text"
     )
     filters: Filters = Field(Filters(), description="what to drop")
     sound: Sound = Field(Sound(), description="how recordings are varied in training")
+    mixture: Annotated[tuple[Part, ...], BeforeValidator(_as_tuple), Field(max_length=1000)] = Field(
+        (), description="several corpora instead of one, each with its prefix, weight and held-out text"
+    )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the mixture, with their names; without a mixture the one corpus, whose name is empty."""
+        if not self.mixture:
+            return (Part.model_validate({name: getattr(self, name) for name in Corpus.model_fields}),)
+        names = [part.name or "-".join(part.languages) or str(n) for n, part in enumerate(self.mixture, start=1)]
+        return tuple(part.model_copy(update={"name": name}) for part, name in zip(self.mixture, names, strict=True))
+
+    @property
+    def validated(self) -> bool:
+        """Whether there is validation text."""
+        return all(part.validation.given for part in self.parts)
+
+    @property
+    def common_languages(self) -> tuple[str, ...]:
+        """The languages of all parts; none where parts differ."""
+        found = {part.languages for part in self.parts}
+        return found.pop() if len(found) == 1 else ()
+
+    @model_validator(mode="after")
+    def _parts_are_whole(self) -> Data:
+        """A mixture stands for the one corpus, and its parts can be told apart and compared."""
+        if not self.mixture:
+            return self
+        default = Corpus()
+        for name in Corpus.model_fields:
+            if getattr(self, name) != getattr(default, name):
+                raise RecipeError(f"data.{name} cannot stand beside [[data.mixture]]: move it into a part")
+        names = [part.name for part in self.parts]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise RecipeError(f"two parts of [[data.mixture]] are named '{twice}': give each its own name")
+        held_out = [bool(part.validation.given) for part in self.parts]
+        if any(held_out) and not all(held_out):
+            without = names[held_out.index(False)]
+            raise RecipeError(
+                f"part '{without}' of [[data.mixture]] has no validation text, but others have: give it to all parts "
+                "or to none"
+            )
+        return self
 
 
 class Tokenizer(Section):
@@ -256,6 +333,9 @@ class Gaps(Section):
 
     share: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share of the tokens that are to be filled in")
     whole_words: bool = Field(False, description="choose words instead of single tokens")
+    mean_span: Annotated[float, Field(ge=1, le=100)] = Field(
+        3.0, description="mean length, in tokens, of the gaps that a decoder fills (t5)"
+    )
 
 
 class Contrast(Section):

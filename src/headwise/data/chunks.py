@@ -34,6 +34,8 @@ class Files:
     fields: Sequence[str] = ()
     part: Part | None = None  # only this part of a corpus that is split; None: all of it
     share: float = 0.0  # of its lines that are in the validation part
+    either_side: bool = False  # nothing is trained on whose source or target is held out: for parts of a mixture
+    prefix: str = ""  # before every source
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -48,10 +50,18 @@ class TextStream(Protocol):
     """Texts that can be read any number of times: lines of a corpus, or rows of a table."""
 
     sides: tuple[str, ...]
-    counts: FilterCounts  # of the latest pass
-    files: list[tuple[str, int]]  # each file and how many lines it has
 
     def __iter__(self) -> Iterator[Chunk]: ...
+
+    @property
+    def counts(self) -> FilterCounts:
+        """Of the latest pass."""
+        ...
+
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        """Each file and how many lines it has."""
+        ...
 
     @property
     def text_sides(self) -> tuple[str, ...]:
@@ -113,6 +123,7 @@ class Chunks:
             list(files.fields),
             self.filters.model_dump(mode="json"),
             *([files.part, files.share] if files.part else []),
+            *([files.either_side, files.prefix] if files.either_side or files.prefix else []),
             list(self.languages),
             self.sides,
         ]
@@ -134,21 +145,30 @@ class Chunks:
         )
         for batch in pairs:
             reasons = [drop_pair(source, target) for source, target in zip(batch.sources, batch.targets, strict=True)]
-            yield (
-                batch.file,
-                batch.first,
-                {"source": batch.sources, "target": batch.targets},
-                self._of_part(reasons, batch.sources, 0),
-            )
+            texts = {"source": _with_prefixes(batch, self.corpus.prefix), "target": batch.targets}
+            targets = batch.targets if self.corpus.either_side else ()
+            yield batch.file, batch.first, texts, self._of_part(reasons, batch.sources, 0, targets)
 
-    def _of_part(self, reasons: list[str | None], texts: Sequence[str], first: int) -> list[str | None]:
+    def _of_part(
+        self, reasons: list[str | None], texts: Sequence[str], first: int, targets: Sequence[str] = ()
+    ) -> list[str | None]:
         """The reasons, and `validation` or `training` for lines of the other part."""
         if self.corpus.part is None:
             return reasons
         share = self.corpus.share
         running = self.sides == ("text",)
         parts = part_of_lines(first, len(texts), share) if running else part_of_pairs(texts, share)
+        if targets and self.corpus.part == "training":
+            others = part_of_pairs(targets, share)
+            parts = ["validation" if "validation" in both else "training" for both in zip(parts, others, strict=True)]
         return [reason if part == self.corpus.part else part for reason, part in zip(reasons, parts, strict=True)]
+
+
+def _with_prefixes(batch: corpus.PairBatch, prefix: str) -> list[str]:
+    """The sources as a model reads them. Filters and splits look at the text alone."""
+    if batch.prefixes:
+        return [own + source for own, source in zip(batch.prefixes, batch.sources, strict=True)]
+    return [prefix + source for source in batch.sources] if prefix else batch.sources
 
 
 def sample(chunks: TextStream, characters: int) -> dict[str, list[str]]:

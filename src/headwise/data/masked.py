@@ -40,7 +40,7 @@ class MaskedBatches:
         room = (longest or batch_tokens) - specials(1)
         if room < 1:
             raise DataError(f"an input of {room + specials(1)} tokens has no room for text; raise model.max_length")
-        self.rows, self.starts, self.lengths = _pieces(store.lengths(self.side).astype(np.int64), room)
+        self.rows, self.starts, self.lengths = cut_rows(store.lengths(self.side).astype(np.int64), room)
         if not len(self.rows):
             raise DataError("there is no text left to train on")
         whole = self.lengths + specials(1)
@@ -78,7 +78,7 @@ def masked_batch(
     return sequence_batch(seen, wanted, lines, index, ignore=PAD)
 
 
-def _pieces(lengths: NDArray[np.int64], room: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def cut_rows(lengths: NDArray[np.int64], room: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Rows cut into pieces of at most `room` tokens: the row, the start and the length of each piece."""
     counts = -(-lengths // room)
     rows = np.repeat(np.arange(len(lengths)), counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headwise.data.batch import Batch, pad
 from headwise.data.cursor import Cursor, share_of
+from headwise.data.mixture import PART, Mixing
 from headwise.data.plan import Plan, Planner
 from headwise.data.store import Store
 from headwise.text.ragged import Ragged
@@ -53,11 +54,14 @@ class PairBatches:
         world: int = 1,
         resample: tuple[Resample | None, Resample | None] = (None, None),
         sides: tuple[str, str] = ("source", "target"),
+        weights: Sequence[float] = (),
     ) -> None:
+        """`weights` are those of the parts, of a store that has several."""
         self.store, self.shuffle, self.rank, self.world = store, shuffle, rank, world
         self.resample, self.sides = resample, sides
         source, target = map(store.lengths, sides)
-        self.planner = Planner(source, target, batch_tokens, seed, longest)
+        mixing = Mixing(store.rows(PART, np.arange(len(store))).tokens, weights, seed) if weights else None
+        self.planner = Planner(source, target, batch_tokens, seed, longest, None if mixing is None else mixing.rows)
         self._planned: tuple[int, Plan] | None = None
         self._sorted_again: set[int] = set()  # where the neighbourhoods begin that resampling has sorted anew
 

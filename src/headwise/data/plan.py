@@ -12,6 +12,7 @@ would leave a quarter of it to padding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,10 +54,16 @@ class Plan:
 
 
 class Planner:
-    """Plans epochs over sentences of given lengths (end of sentence not counted)."""
+    """Plans epochs over sentences of given lengths (end of sentence not counted).
 
-    def __init__(self, source: Ints, target: Ints, batch_tokens: int, seed: int, longest: int | None = None) -> None:
-        self.source, self.target, self.budget, self.seed = source, target, batch_tokens, seed
+    An epoch has every sentence once, or those that `rows` says for it.
+    """
+
+    def __init__(
+        self, source: Ints, target: Ints, batch_tokens: int, seed: int, longest: int | None = None,
+        rows: Callable[[int], NDArray[np.int32]] | None = None,
+    ) -> None:  # fmt: skip
+        self.source, self.target, self.budget, self.seed, self._rows = source, target, batch_tokens, seed, rows
         limit = batch_tokens if longest is None else min(batch_tokens, longest)
         self._fits = (source < limit) & (target < limit)  # the end of sentence takes one more
         self.dropped = len(source) - int(self._fits.sum())
@@ -66,7 +73,9 @@ class Planner:
     def plan(self, epoch: int) -> Plan:
         """Plans the batches of an epoch, shuffled by (seed, epoch)."""
         rng = generator(self.seed, epoch, 0)
-        order = self._kept()
+        order = self._kept() if self._rows is None else self._rows(epoch)
+        if self._rows is not None:
+            order = order[self._fits[order]]
         rng.shuffle(order)
         cuts = self._sort_and_cut(order, rng.random())
         return Plan(order, cuts, rng.permutation(len(cuts) - 1))

@@ -49,13 +49,16 @@ EMPTY = Translation("", 0.0, (), (), (), 1.0)
 class Translator:
     """Translates with a model directory's tokenizers and defaults, and an engine."""
 
-    def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine) -> None:
-        self.bundle, self.tokenizers, self.engine = bundle, tokenizers, engine
+    def __init__(self, bundle: Bundle, tokenizers: TokenizerPair, engine: Engine, prefix: str = "") -> None:
+        """`prefix` is written before every source: it tells a model of several tasks which one is meant."""
+        self.bundle, self.tokenizers, self.engine, self.prefix = bundle, tokenizers, engine, prefix
         self._scored = engine.scores != "none"
         self._last: tuple[tuple[Any, ...], SearchOptions] = (), SearchOptions.of_model(bundle.decoding)
         self.calibration: Mapping[str, Any] | None = bundle.card.get("calibration")
         longest = bundle.settings.longest
-        self.longest_source = LONGEST_SOURCE if longest is None else min(LONGEST_SOURCE, longest - 1)
+        longest = LONGEST_SOURCE if longest is None else min(LONGEST_SOURCE, longest - 1)
+        # Without the prefix, which every piece of a text has.
+        self.longest_source = max(1, longest - (len(tokenizers.source.encode(prefix)) if prefix else 0))
 
     def __repr__(self) -> str:
         languages = " → ".join(self.bundle.languages) or "languages unknown"
@@ -78,24 +81,25 @@ class Translator:
         prefix: str | Sequence[str | None] | None = None,
         sample: Sampling | None = None,
         split_sentences: bool = True,
+        source_prefix: str | Sequence[str] | None = None,
         **options: Any,
     ) -> Translation | list[Translation]:
         """Translates one text, or a list to a list in the same order; a blank text gives an empty translation.
 
         `glossary` maps source terms to terms that the translation must use; `protect` keeps placeholders, tags,
         addresses and numbers unchanged; `prefix` is text that the translation begins with, one for all or one per text;
-        further options are those of SearchOptions. Each sentence is translated by itself, unless `split_sentences` is
+        `source_prefix` stands before the text, likewise, instead of the translator's own; further options are those of
+        SearchOptions. Each sentence is translated by itself, unless `split_sentences` is
         False; a text that is too long for the model is always split.
         """
         if isinstance(texts, str):
             (only,) = self.translate(
                 [texts], beam=beam, n_best=n_best, glossary=glossary, protect=protect, prefix=prefix, sample=sample,
-                split_sentences=split_sentences, **options,
+                split_sentences=split_sentences, source_prefix=source_prefix, **options,
             )  # fmt: skip
             return only
-        prefixes = [prefix] * len(texts) if prefix is None or isinstance(prefix, str) else list(prefix)
-        if len(prefixes) != len(texts):
-            raise UsageError(f"there are {len(texts)} texts but {len(prefixes)} prefixes; give one per text")
+        prefixes = _one_each(prefix, len(texts))
+        fronts = _one_each(self.prefix if source_prefix is None else source_prefix, len(texts))
         search = self.options(beam=beam, n_best=n_best, sample=sample, **options)
         pieces = [self.pieces(text.strip() if isinstance(text, str) else text, split_sentences) for text in texts]
         flat = [piece.text for sentences in pieces for piece in sentences if piece.text]
@@ -106,7 +110,12 @@ class Translator:
                 for sentences, start in zip(pieces, prefixes, strict=True)
                 for number, _ in enumerate(piece for piece in sentences if piece.text)
             ]
-        answers = iter(self._translate_pieces(flat, starts, search, glossary or {}, protect))
+        before = [
+            front or ""
+            for sentences, front in zip(pieces, fronts, strict=True)
+            for _ in (piece for piece in sentences if piece.text)
+        ]
+        answers = iter(self._translate_pieces(flat, before, starts, search, glossary or {}, protect))
         return [self.joined(sentences, [next(answers) for s in sentences if s.text]) for sentences in pieces]
 
     def options(self, **changes: Any) -> SearchOptions:
@@ -177,6 +186,7 @@ class Translator:
     def _translate_pieces(
         self,
         texts: list[str],
+        before: list[str],
         prefixes: list[str | None],
         options: SearchOptions,
         glossary: Mapping[str, str],
@@ -184,7 +194,8 @@ class Translator:
     ) -> list[list[Translation]]:
         if not texts:
             return []
-        sources = self.tokenizers.source.encode_batch(texts)
+        written = [front + text for front, text in zip(before, texts, strict=True)] if any(before) else texts
+        sources = self.tokenizers.source.encode_batch(written)
         requests = None
         if glossary or protect or any(prefixes):
             requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
@@ -222,6 +233,13 @@ class Translator:
             confidence(hypothesis.mean_log_prob(alpha), self.calibration) if self._scored else math.nan,
             hypothesis.stopped,
         )
+
+
+def _one_each(given: str | Sequence[str | None] | None, count: int) -> list[str | None]:
+    found = [given] * count if given is None or isinstance(given, str) else list(given)
+    if len(found) != count:
+        raise UsageError(f"there are {count} texts but {len(found)} prefixes; give one per text")
+    return found
 
 
 def concatenated(text: str, parts: Sequence[Translation]) -> Translation:

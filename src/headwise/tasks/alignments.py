@@ -26,18 +26,20 @@ def alignments(translator: Translator, texts: Sequence[str], translations: Seque
     """Returns one line per translation, an empty one if there is no text; sentences are aligned one by one."""
     pieces = [_pieces(translator, *pair) for pair in zip(texts, translations, strict=True)]
     flat = [piece for each in pieces for piece in each]
-    sources = translator.tokenizers.source.encode_batch([text for text, _ in flat])
+    sources = translator.tokenizers.source.encode_batch([translator.prefix + text for text, _ in flat])
     targets = [list(translation.ids) for _, translation in flat]
     said = [place for place, target in enumerate(targets) if target]
     weights = _attention(translator.engine, [sources[i] for i in said], [targets[i] for i in said])
     matrices = dict(zip(said, weights, strict=True))
+    said_before = translator.tokenizers.source.encode(translator.prefix) if translator.prefix else []
+    skipped = len(aligned(translator.tokenizers, said_before, [], None).source_words)  # words of the prefix
     lines, place = [], 0
     for each in pieces:
         links, source_words, target_words = [], 0, 0
         for _ in each:
             found = aligned(translator.tokenizers, sources[place], targets[place], matrices.get(place))
-            links += [f"{s + source_words}-{t + target_words}" for s, t in found.links]
-            source_words += len(found.source_words)
+            links += [f"{s - skipped + source_words}-{t + target_words}" for s, t in found.links if s >= skipped]
+            source_words += len(found.source_words) - skipped
             target_words += len(found.target_words)
             place += 1
         lines.append(" ".join(links))

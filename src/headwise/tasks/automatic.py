@@ -57,12 +57,12 @@ def optimises_itself(recipe: Recipe) -> bool:
 def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
     """What every task chooses by the size of its data: an end, a validation part, a preset, a vocabulary."""
     choices = []
-    training, held_out = recipe.training, recipe.data.validation
+    training = recipe.training
     if training.steps is None and training.epochs is None and training.minutes is None:
         reason = "no end is given"
         choices.append(Choice("training.minutes", DEFAULT_MINUTES, reason))
         choices.append(Choice("training.patience", DEFAULT_PATIENCE, f"{reason}: stop when validation stops improving"))
-    if not held_out.given and facts.lines >= FEWEST_TO_SPLIT:
+    if not recipe.data.validated and facts.lines >= FEWEST_TO_SPLIT:
         share = round(min(HELD_OUT_SHARE, HELD_OUT_LINES / facts.lines), 4)
         choices.append(Choice("data.split", share, "no validation data is given: this share is held out"))
     if recipe.model.from_ is None:

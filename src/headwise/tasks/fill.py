@@ -32,7 +32,7 @@ ENGINES = ("auto", "torch", "ctranslate2")
 
 
 class Fill(TextTask):
-    """Filling gaps: what an encoder is pretrained with, and useful by itself."""
+    """Filling gaps: what BERT and T5 are pretrained with, and useful by itself."""
 
     name = "fill"
     reads = (("text",),)
@@ -50,7 +50,8 @@ class Fill(TextTask):
 
     def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
         choices = [*before_tokenizing(recipe, facts), *gaps_of(recipe.model.settings).automatic(recipe)]
-        if any(choice.key == "model.preset" for choice in choices):
+        bounded = "max_length" in type(recipe.model.settings).model_fields
+        if bounded and any(choice.key == "model.preset" for choice in choices):
             choices.append(Choice("model.max_length", 128, "enough context for a small model"))
         if not optimises_itself(recipe):
             choices.append(Choice("training.optimizer", "adamw", "with weight decay"))

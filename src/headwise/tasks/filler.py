@@ -12,7 +12,7 @@ from headwise.bundle.directory import Bundle
 from headwise.errors import UsageError
 from headwise.evaluation.classification import softmax
 from headwise.tasks.gaps.interface import Candidate, Filled
-from headwise.text.gaps import GAP, count_gaps, encode_with_gaps
+from headwise.text.gaps import continues_word, count_gaps, encode_with_gaps, fill_gaps
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.vocabulary import BOS, EOS, MASK, SPECIAL
 
@@ -99,11 +99,4 @@ class Filler:
 
     def _joined(self, text: str, tokens: Sequence[int]) -> str:
         """The text with these tokens in its gaps. A token that continues a word takes the space before the gap."""
-        first, *rest = GAP.split(text)
-        for token, part in zip(tokens, rest, strict=True):
-            piece = self.tokenizer.vocabulary[token]
-            continues = piece.startswith("##")
-            if self.tokenizer.kind in ("bpe", "unigram"):
-                continues = not piece.startswith((" ", "▁", "Ġ"))
-            first = (first.removesuffix(" ") if continues else first) + self._word(token) + part
-        return first
+        return fill_gaps(text, list(map(self._word, tokens)), [continues_word(self.tokenizer, one) for one in tokens])

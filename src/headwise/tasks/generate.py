@@ -189,8 +189,10 @@ class Generate(TextTask):
         baseline, system = sides
         return compare_lines(baseline, system, [len(line) + 1 for line in kept], test)
 
-    def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
+    def score(self, bundle: Bundle, files: Mapping[str, str], **options: Any) -> Iterator[list[LineScore]]:
         """Scores each line by itself."""
+        if options:
+            raise UsageError(f"{bundle.path} is a language model, which has no {' or '.join(options)}")
         from headwise.bundle.weights import load_model
         from headwise.evaluation.language_model import score_lines
         from headwise.text.lines import line_blocks

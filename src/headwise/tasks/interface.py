@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
-from headwise.config.schema import Recipe
+from headwise.config.schema import Recipe, Texts
 from headwise.errors import RecipeError, TooLarge, UsageError
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ class Task(ABC):
     reads: tuple[tuple[str, ...], ...]
     scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may be one of them
     falling: tuple[str, ...] = ()  # those of them of which less is better
+    mixes: bool = False  # whether it learns from several corpora at once, each with its prefix
 
     # ---- training
 
@@ -248,8 +249,11 @@ class Task(ABC):
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
         """Evaluates the model on given files; `asked` are the given options of `headwise evaluate`."""
 
-    def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
-        """Computes log-probabilities of given text, line by line; `files` has a file for each field that is read."""
+    def score(self, bundle: Bundle, files: Mapping[str, str], **options: Any) -> Iterator[list[LineScore]]:
+        """Computes log-probabilities of given text, line by line; `files` has a file for each field that is read.
+
+        `options` are those of `open`.
+        """
         raise UsageError(f"{bundle.path}: models of the task '{self.name}' cannot score text")
 
     def look(self, opened: Any, item: str, target: str | None = None, **options: Any) -> Seen:
@@ -269,13 +273,24 @@ def check_shown(tokens: int, most: int) -> None:
 
 def check_fields(task: Task, recipe: Recipe) -> None:
     """Checks that the recipe names the files that the task reads, and no others."""
+    if recipe.data.mixture and not task.mixes:
+        raise RecipeError(f"the task '{task.name}' has one corpus: [[data.mixture]] is for the task 'translate'")
+    for part in recipe.data.parts:
+        if (part.prefix or part.has_prefix_column) and not task.mixes:
+            raise RecipeError(f"the task '{task.name}' has no prefixes, which are for the task 'translate'")
+        place = f"part '{part.name}' of data.mixture" if recipe.data.mixture else "data"
+        _check_texts(task, part, place, needed=True)
+        _check_texts(task, part.validation, f"the validation text of {place}" if part.name else "data.validation")
+
+
+def _check_texts(task: Task, texts: Texts, place: str, *, needed: bool = False) -> None:
     wanted = " or ".join(" and ".join(fields) for fields in task.reads)
-    for place, texts in (("data", recipe.data), ("data.validation", recipe.data.validation)):
-        given = texts.given
-        if not given and place != "data":
-            continue
-        if foreign := [name for name in given if not any(name in fields for fields in task.reads)]:
-            raise RecipeError(f"the task '{task.name}' does not use {place}.{foreign[0]}, but {wanted}")
-        # The second side may be in the file of the first.
-        if not any(fields[0] in given and set(given) <= set(fields) for fields in task.reads):
-            raise RecipeError(f"the task '{task.name}' needs {wanted} in {place}")
+    given = texts.given
+    if not given and not needed:
+        return
+    if foreign := [name for name in given if not any(name in fields for fields in task.reads)]:
+        field = f"'{foreign[0]}' in {place}" if " " in place else f"{place}.{foreign[0]}"
+        raise RecipeError(f"the task '{task.name}' does not use {field}, but {wanted}")
+    # The second side may be in the file of the first.
+    if not any(fields[0] in given and set(given) <= set(fields) for fields in task.reads):
+        raise RecipeError(f"the task '{task.name}' needs {wanted} in {place}")

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import write_directory
 from headwise.config import schema
 from headwise.config.schema import Recipe
 from headwise.data.chunks import Chunks, Files, TextStream, sample
+from headwise.data.mixture import PART, MixedChunks
 from headwise.data.prefetch import Prefetch
+from headwise.data.rows import LabelCodes
 from headwise.data.store import Store
 from headwise.data.writer import Encoder, cached_store, write_files
 from headwise.errors import DataError, HeadwiseError, ModelError, RecipeError
 from headwise.tasks.automatic import DataFacts
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task, check_fields
 from headwise.text.corpus import expand_paths, fingerprint, read_line_batches, read_pair_batches
+from headwise.text.joined_report import joined_report
 from headwise.text.report import check_corpus
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 
@@ -36,9 +40,15 @@ class TextTask(Task):
         """Names of tokens that a tokenizer must have for this task, besides those that all have."""
         return ()
 
+    def preprocessing(self, recipe: Recipe) -> dict[str, Any]:
+        """What a model directory keeps of how texts are to be written for the model, if anything."""
+        return {}
+
     def examine(self, recipe: Recipe, base: Path, on_progress: OnProgress | None = None) -> Examined:
-        report = check_corpus(_with_files(recipe.data, base), on_progress)
-        return Examined(report, DataFacts(report.counts.kept, report.sides[0].characters, report.unit))
+        corpora = [(part.name, _with_files(_alone(part, recipe.data), base)) for part in recipe.data.parts]
+        report = joined_report({name: check_corpus(data, on_progress) for name, data in corpora})
+        sources = [side for side in report.sides if not side.name.endswith("target")]
+        return Examined(report, DataFacts(report.counts.kept, sum(s.characters for s in sources), report.unit))
 
     def prepare(
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
@@ -48,37 +58,35 @@ class TextTask(Task):
         The tokenizers are those of the model that is fine-tuned, or the recipe's files, or are trained on its text.
         """
         tell = progress or (lambda stage, done, total: None)
-        training, held_out = training_files(recipe, base), validation_files(recipe, base)
+        texts, held_out = training_texts(recipe, base), validation_texts(recipe, base)
         check_fields(self, recipe)
-        prints = {"training": fingerprint(training.all)}
-        chunks = Chunks(training, recipe.data.filters, recipe.data.languages)
+        prints = {"training": fingerprint(texts.names)}
         tokenizers = start.tokenizers if start is not None else None
         if tokenizers is None:
             tokenizers = make_tokenizers(
-                recipe, base, cache, chunks, prints["training"], tell, self.special_tokens(recipe)
+                recipe, base, cache, texts, prints["training"], tell, self.special_tokens(recipe)
             )
-        store = _store(cache, chunks, tokenizers, prints["training"], "training text", tell)
+        store = _store(cache, texts, tokenizers, prints["training"], "training text", tell)
         if not len(store):
             counts = store.manifest.counts
             raise DataError(
-                f"no line is left to train on after filtering: {counts}; change data.filters", file=training.all[0]
+                f"no line is left to train on after filtering: {counts}; change data.filters", file=texts.names[0]
             )
         validation = None
         if held_out is not None:
-            prints["validation"] = fingerprint(held_out.all)
-            held_chunks = Chunks(held_out, UNFILTERED, recipe.data.languages)
-            validation = _store(cache, held_chunks, tokenizers, prints["validation"], "validation text", tell)
+            prints["validation"] = fingerprint(held_out.names)
+            validation = _store(cache, held_out, tokenizers, prints["validation"], "validation text", tell)
             if not len(validation):
-                raise DataError("no line is left to validate on: all lines are empty", file=held_out.all[0])
-        return Prepared(Assets(tokenizers), store, validation, prints)
+                raise DataError("no line is left to validate on: all lines are empty", file=held_out.names[0])
+        return Prepared(Assets(tokenizers, preprocessing=self.preprocessing(recipe)), store, validation, prints)
 
     def open_store(self, directory: Path) -> Store:
         return Store(directory)
 
     def training_lines(self, recipe: Recipe, base: Path) -> tuple[str, Iterator[str]]:
-        """Every source line (or line of text)."""
-        files = training_files(recipe, base)
-        return files.sides[0], _first_side(files)
+        """Every source line (or line of text), without prefixes."""
+        corpora = [_files(part, part, base) for part in recipe.data.parts]
+        return corpora[0].sides[0], (text for files in corpora for text in _first_side(files))
 
 
 def _first_side(files: Files) -> Iterator[str]:
@@ -91,20 +99,43 @@ def _first_side(files: Files) -> Iterator[str]:
         yield from (text for batch in pairs for text in batch.sources)
 
 
-def training_files(recipe: Recipe, base: Path) -> Files:
-    files = _files(recipe.data, recipe.data, base)
-    split = recipe.data.split and not recipe.data.validation.given
-    return replace(files, part="training", share=recipe.data.split) if split else files
+def training_texts(recipe: Recipe, base: Path) -> Chunks | MixedChunks:
+    """What is trained on."""
+    data = recipe.data
+
+    def chunks(part: schema.Part) -> Chunks:
+        files = _files(part, part, base)
+        if data.split and not data.validated:
+            files = replace(files, part="training", share=data.split, either_side=bool(data.mixture))
+        return Chunks(files, data.filters, part.languages)
+
+    return _together(data, chunks)
 
 
-def validation_files(recipe: Recipe, base: Path) -> Files | None:
-    """None where the recipe names no validation text and splits none off."""
-    held_out = recipe.data.validation
-    if held_out.given:
-        return _files(held_out, recipe.data, base)
-    if not recipe.data.split:
+def validation_texts(recipe: Recipe, base: Path) -> Chunks | MixedChunks | None:
+    """What is validated on; None where the recipe names no validation text and splits none off."""
+    data = recipe.data
+    if not (data.validated or data.split):
         return None
-    return replace(_files(recipe.data, recipe.data, base), part="validation", share=recipe.data.split)
+
+    def chunks(part: schema.Part) -> Chunks:
+        files = _files(part.validation if data.validated else part, part, base)
+        if not data.validated:
+            files = replace(files, part="validation", share=data.split, either_side=bool(data.mixture))
+        return Chunks(files, UNFILTERED, part.languages)
+
+    return _together(data, chunks)
+
+
+def _together(data: schema.Data, chunks: Callable[[schema.Part], Chunks]) -> Chunks | MixedChunks:
+    parts = {part.name: chunks(part) for part in data.parts}
+    return MixedChunks(parts) if data.mixture else parts[""]
+
+
+def _alone(part: schema.Part, data: schema.Data) -> schema.Data:
+    """The data section of one part."""
+    own = {name: getattr(part, name) for name in schema.Corpus.model_fields}
+    return data.model_copy(update={**own, "mixture": ()})
 
 
 def _with_files(data: schema.Data, base: Path) -> schema.Data:
@@ -118,13 +149,14 @@ def _with_files(data: schema.Data, base: Path) -> schema.Data:
     return data.model_copy(update={**found(data), **expanded})
 
 
-def _files(texts: schema.Texts, data: schema.Data, base: Path) -> Files:
+def _files(texts: schema.Texts, corpus: schema.Corpus, base: Path) -> Files:
     return Files(
         source=expand_paths(texts.source, base),
         target=expand_paths(texts.target, base),
         text=expand_paths(texts.text, base),
-        format=data.format,
-        fields=data.fields,
+        format=corpus.format,
+        fields=corpus.fields,
+        prefix=corpus.prefix,
     )
 
 
@@ -186,9 +218,13 @@ def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer, extra: tup
     return TokenizerPair(*trained)
 
 
-def _store(cache: Path, chunks: Chunks, pair: TokenizerPair, content: str, stage: str, tell: Progress) -> Store:
-    sides = dict(zip(chunks.sides, (pair.source, pair.target), strict=False))
-    return make_store(cache, chunks, sides, {"content": content, "tokenizers": pair.fingerprint}, stage, tell)
+def _store(
+    cache: Path, texts: Chunks | MixedChunks, pair: TokenizerPair, content: str, stage: str, tell: Progress
+) -> Store:
+    sides: dict[str, Encoder] = dict(zip(texts.text_sides, (pair.source, pair.target), strict=False))
+    if isinstance(texts, MixedChunks):
+        sides[PART] = LabelCodes(list(texts.parts))
+    return make_store(cache, texts, sides, {"content": content, "tokenizers": pair.fingerprint}, stage, tell)
 
 
 def make_store(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
-from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared, check_shown
+from headwise.tasks.interface import Evaluated, Facts, LineScore, OnProgress, Prepared, check_shown
+from headwise.tasks.prefixes import Asked, choose_prefix, prefixes_of
 from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from headwise.data.store import Store
     from headwise.look.capture import Look
     from headwise.models.interface import Network
-    from headwise.tasks.translation_scores import TranslationScores
     from headwise.training.hooks import Scorer
 
 ENGINES = ("auto", "torch", "ctranslate2")
@@ -60,6 +61,7 @@ class Translate(TextTask):
     name = "translate"
     reads = (("source", "target"),)
     scores = ("bleu", "chrf")
+    mixes = True
 
     # ---- training
 
@@ -69,6 +71,9 @@ class Translate(TextTask):
         batch_tokens = 1024 if facts.lines < 200_000 else 4096
         width = getattr(chosen.model.settings, "model_dim", 128)
         return [*choices, *optimisation(recipe, width, batch_tokens, f"{facts.lines:,} {facts.unit}")]
+
+    def preprocessing(self, recipe: Recipe) -> dict[str, Any]:
+        return prefixes_of(recipe.data)
 
     def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
         tokenizers = assets.tokenizers
@@ -108,20 +113,21 @@ class Translate(TextTask):
             sampler(assets.tokenizers.target, rates[1], 2 * settings.seed + 1) if rates[1] else None,
         )
         return PairBatches(
-            store, settings.batch_tokens, settings.seed, longest=max_length, rank=rank, world=world, resample=resample
-        )
+            store, settings.batch_tokens, settings.seed, longest=max_length, rank=rank, world=world, resample=resample,
+            weights=[part.weight for part in recipe.data.mixture],
+        )  # fmt: skip
 
     def scorer(self, network: Network, assets: Assets, recipe: Recipe) -> Scorer | None:
-        from headwise.tasks.validation_scores import make_scorer, validation_texts
+        from headwise.tasks.validation_scores import make_scorer, validation_pairs
 
-        texts = validation_texts(recipe)
-        return None if texts is None else make_scorer(network, assets.tokenizers, recipe, *texts)
+        parts = validation_pairs(recipe)
+        return make_scorer(network, assets.tokenizers, recipe, parts) if parts else None
 
     def describe(self, model: Path, recipe: Recipe, prepared: Prepared) -> dict[str, Any]:
-        from headwise.tasks.validation_scores import calibration, validation_texts
+        from headwise.tasks.validation_scores import calibration, validation_pairs
 
-        texts = validation_texts(recipe)
-        return {} if texts is None else {"calibration": calibration(model, *texts)}
+        parts = validation_pairs(recipe)
+        return {"calibration": calibration(model, parts)} if parts else {}
 
     # ---- using a model
 
@@ -133,16 +139,23 @@ class Translate(TextTask):
         precision: str = "int8",
         scores: Scores = "tokens",
         device: str = "cpu",
+        prefix: str | None = None,
+        languages: Sequence[str] = ("", ""),
         **options: Any,
     ) -> Translator:
         """Opens a translator on one of the ENGINES; `auto` is ctranslate2 if it is installed and supports the options.
+
+        Of a model of several tasks or directions one is chosen by its `prefix`, or by its `languages`, source and
+        target; an empty prefix means that the texts will have theirs.
 
         `scores` saves time: with "sentences" the ctranslate2 engine computes no log-probabilities of tokens; with
         "none" there is no confidence, and no score of greedy search either (they are NaN).
         """
         if engine not in ENGINES:
             raise UsageError(f"unknown engine '{engine}'; choose one of {', '.join(ENGINES)}")
+        chosen = choose_prefix(bundle, Asked(prefix, *languages))
         tokenizers = TokenizerPair.load(bundle.path)
+        meant = replace(bundle, languages=chosen.languages)
 
         def on_torch() -> Engine:
             from headwise.bundle.weights import load_model
@@ -151,32 +164,36 @@ class Translate(TextTask):
             return TorchEngine(load_model(bundle, device), frozen=True, scores=scores)
 
         if engine == "torch":
-            return Translator(bundle, tokenizers, on_torch())
+            return Translator(meant, tokenizers, on_torch(), chosen.prefix)
         try:
             fast = _fast_engine(bundle, tokenizers, precision, scores)
         except (WorkFailed, UsageError):
             if engine == "ctranslate2":
                 raise
-            return Translator(bundle, tokenizers, on_torch())
-        return Translator(bundle, tokenizers, fast if engine == "ctranslate2" else AutoEngine(fast, on_torch))
+            return Translator(meant, tokenizers, on_torch(), chosen.prefix)
+        best = fast if engine == "ctranslate2" else AutoEngine(fast, on_torch)
+        return Translator(meant, tokenizers, best, chosen.prefix)
 
-    def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TranslationScores:
+    def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
+        from headwise.tasks.part_scores import evaluate_recipe
         from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation
 
         if "text" in asked:
             raise UsageError(
                 f"{bundle.path} is a translation model: evaluate it with --source FILE and --reference FILE"
             )
+        if "recipe" in asked:
+            return evaluate_recipe(bundle, asked.pop("recipe"), on_progress, **asked)
         return evaluate_translation(EvaluateOptions(bundle=bundle, **asked), on_progress)
 
-    def score(self, bundle: Bundle, files: Mapping[str, str]) -> Iterator[list[LineScore]]:
+    def score(self, bundle: Bundle, files: Mapping[str, str], **options: Any) -> Iterator[list[LineScore]]:
         from headwise.text.lines import aligned_lines
 
-        opened = self.open(bundle, "torch")
+        opened = self.open(bundle, "torch", **options)
         pair = opened.tokenizers
         for sources, targets in aligned_lines(files["source"], files["target"]):
             ids = pair.target.encode_batch(targets)
-            found = opened.engine.score(pair.source.encode_batch(sources), ids)
+            found = opened.engine.score(pair.source.encode_batch([opened.prefix + text for text in sources]), ids)
             yield [
                 LineScore(sum(log_probs), tuple(pair.target.pieces(sentence)), log_probs)
                 for sentence, log_probs in zip(ids, found, strict=True)
@@ -186,12 +203,12 @@ class Translate(TextTask):
         from headwise.look.capture import look_at_translation
 
         text, pair = item.strip(), opened.tokenizers
-        source_ids = pair.source.encode(text)
-        if len(source_ids) >= opened.longest_source:
+        if (length := opened.length(text)) > opened.longest_source:
             raise UsageError(
-                f"the text has {len(source_ids)} tokens, but one pass of the model reads fewer than "
+                f"the text has {length - 1} tokens, but one pass of the model reads fewer than "
                 f"{opened.longest_source}; look at one sentence at a time"
             )
+        source_ids = pair.source.encode(opened.prefix + text)
         if target is not None:
             target_ids = pair.target.encode(target.strip())
         else:
@@ -199,11 +216,12 @@ class Translate(TextTask):
         return look_at_translation(opened.network, pair, source_ids, target_ids)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranslator:
-        if len(bundle.languages) != 2:
+        opened = self.open(bundle, engine, precision=precision, scores="sentences")
+        if len(opened.bundle.languages) != 2:
             raise UsageError(
                 f"{bundle.path} cannot be served: its config has no source and target language; set data.languages"
             )
-        return ServedTranslator(name, self.open(bundle, engine, precision=precision, scores="sentences"))
+        return ServedTranslator(name, opened)
 
 
 TASK = Translate()
@@ -259,7 +277,7 @@ class ServedTranslator:
         one_torch_thread()
         if not isinstance(opened.engine, AutoEngine):
             return opened
-        return Translator(opened.bundle, opened.tokenizers, opened.engine.torch)
+        return Translator(opened.bundle, opened.tokenizers, opened.engine.torch, opened.prefix)
 
     def look(self, text: str, target: str | None) -> str:
         """Returns a page that shows the attention in this translation, or in the model's own."""
@@ -284,7 +302,7 @@ def _with_token_scores(opened: Translator) -> Translator:
     engine: Any = copy.copy(own.fast if isinstance(own, AutoEngine) else own)
     engine.scores = "tokens"
     chosen = AutoEngine(engine, lambda: own.torch) if isinstance(own, AutoEngine) else engine
-    return Translator(opened.bundle, opened.tokenizers, chosen)
+    return Translator(opened.bundle, opened.tokenizers, chosen, opened.prefix)
 
 
 def one_torch_thread() -> None:

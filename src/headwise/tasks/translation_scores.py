@@ -35,7 +35,9 @@ class EvaluateOptions:
     engine: str = "auto"
     precision: str = "float32"  # of the ctranslate2 engine
     split_sentences: bool = True
-    fields: Sequence[str] = ()  # of a table: source and reference
+    fields: Sequence[str] = ()  # of a table: source and reference, and perhaps the prefix of each source
+    prefix: str | None = None  # what the model is told to do, or
+    languages: Sequence[str] = ()  # which of its directions is meant
 
     @property
     def is_table(self) -> bool:
@@ -87,18 +89,18 @@ class TranslationScores:
 
 def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None = None) -> TranslationScores:
     """Scores a model or an output, and compares it with another one."""
-    sources, references = _read(asked)
+    sources, references, prefixes = _read(asked)
     lines = sources if asked.bundle else read_lines(asked.hypothesis)
     measure = asked.source if asked.bundle else asked.hypothesis
     references += [_aligned(file, len(lines), measure) for file in asked.reference]
     against = _aligned(asked.against, len(lines), measure) if asked.against else None
     language, made, seen = asked.language, "", None
     if asked.bundle:
-        lines, made = _translated(asked.bundle, sources, asked, on_progress)
+        lines, made, languages = _translated(asked.bundle, sources, asked, on_progress, prefixes)
         seen = seen_in_training(asked.bundle.card, "source", sources)
-        language = language or (asked.bundle.languages[1] if len(asked.bundle.languages) > 1 else "")
+        language = language or (languages[1] if len(languages) > 1 else "")
     if asked.against_model:
-        against, _ = _translated(open_bundle(asked.against_model), sources, asked, on_progress)
+        against, *_ = _translated(open_bundle(asked.against_model), sources, asked, on_progress, prefixes)
     scores = corpus_scores(lines, *references, language=language)
     comparisons = []
     if against is not None:
@@ -106,15 +108,16 @@ def evaluate_translation(asked: EvaluateOptions, on_progress: OnProgress | None 
     return TranslationScores(scores, comparisons, made, seen, lines)
 
 
-def _read(asked: EvaluateOptions) -> tuple[list[str], list[list[str]]]:
-    """Reads the source, and its reference where a table holds both."""
+def _read(asked: EvaluateOptions) -> tuple[list[str], list[list[str]], list[str]]:
+    """Reads the source, and its reference and its prefixes where a table holds them."""
     if not asked.source:
-        return [], []
+        return [], [], []
     if not asked.is_table or asked.reference:
         field = asked.fields[0] if asked.fields else "source" if format_of(asked.source) in ("csv", "jsonl") else None
-        return [line.text for line in corpus.read_lines(asked.source, field=field)], []
+        return [line.text for line in corpus.read_lines(asked.source, field=field)], [], []
     pairs = list(corpus.read_pairs(asked.source, fields=asked.fields))
-    return [pair.source for pair in pairs], [[pair.target for pair in pairs]]
+    prefixes = [pair.prefix for pair in pairs] if len(asked.fields) == 3 else []
+    return [pair.source for pair in pairs], [[pair.target for pair in pairs]], prefixes
 
 
 def _aligned(file: str, count: int, measure: str) -> list[str]:
@@ -128,19 +131,28 @@ def _aligned(file: str, count: int, measure: str) -> list[str]:
 
 
 def _translated(
-    bundle: Bundle, sources: Sequence[str], asked: EvaluateOptions, on_progress: OnProgress | None
-) -> tuple[list[str], str]:
-    """Returns the translations and the decoding options."""
+    bundle: Bundle, sources: Sequence[str], asked: EvaluateOptions, on_progress: OnProgress | None,
+    prefixes: Sequence[str] = (),
+) -> tuple[list[str], str, tuple[str, ...]]:  # fmt: skip
+    """Returns the translations, the decoding options and the languages. `prefixes` are those of the sources."""
+    from headwise.tasks.prefixes import parts_of
     from headwise.tasks.translate import TASK, require_translator
 
     require_translator(bundle)
-    translator = TASK.open(bundle, asked.engine, precision=asked.precision, scores="none")
+    # A model to compare with may know no prefixes: it then gets none.
+    told = bundle is asked.bundle or bool(parts_of(bundle))
+    translator = TASK.open(
+        bundle, asked.engine, precision=asked.precision, scores="none",
+        prefix=("" if prefixes else asked.prefix) if told else None,
+        languages=(asked.languages if told else ()) or ("", ""),
+    )  # fmt: skip
     options = translator.options(beam=asked.beam)
     translations: list[str] = []
     for start in range(0, len(sources), _CHUNK):
         answers = translator.translate(
-            sources[start : start + _CHUNK], beam=asked.beam, split_sentences=asked.split_sentences
-        )
+            sources[start : start + _CHUNK], beam=asked.beam, split_sentences=asked.split_sentences,
+            source_prefix=prefixes[start : start + _CHUNK] if prefixes and told else None,
+        )  # fmt: skip
         translations += [" ".join(answer.text.split("\n")) for answer in answers]
         if on_progress is not None:
             on_progress(len(answers))
@@ -151,8 +163,10 @@ def _translated(
         "engine": engine,
         "precision": "float32" if engine == "torch" else asked.precision,
         "split": "sentences" if asked.split_sentences else "no",
+        **({"prefix": translator.prefix.strip()} if translator.prefix else {}),
     }
-    return translations, "|".join(f"{name}:{value}" for name, value in made.items())
+    described = "|".join(f"{name}:{value}" for name, value in made.items())
+    return translations, described, translator.bundle.languages
 
 
 def _check(fine: bool, problem: str) -> None:

@@ -68,6 +68,7 @@ class Pair:
     target: str
     file: str  # of the source line
     line: int  # from 1
+    prefix: str = ""  # of the source, where a third column has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class PairBatch:
     file: str
     target_file: str
     first: int
+    prefixes: Sequence[str] = ()  # of the sources, where a third column has them
 
 
 def expand_paths(paths: PathsLike, base: Path | None = None) -> list[str]:
@@ -135,8 +137,9 @@ def read_pairs(
 ) -> Iterator[Pair]:
     """Yields the pairs of `read_pair_batches` one at a time."""
     for batch in read_pair_batches(source, target, format=format, fields=fields):
-        for line, (left, right) in enumerate(zip(batch.sources, batch.targets, strict=True), start=batch.first):
-            yield Pair(left, right, batch.file, line)
+        prefixes = batch.prefixes or [""] * len(batch.sources)
+        for line, texts in enumerate(zip(batch.sources, batch.targets, prefixes, strict=True), start=batch.first):
+            yield Pair(*texts[:2], batch.file, line, texts[2])
 
 
 def read_line_batches(
@@ -162,7 +165,10 @@ def read_pair_batches(
     fields: Sequence[str] = (),
     on_bad: OnBad | None = None,
 ) -> Iterator[PairBatch]:
-    """Reads pairs from aligned text files, or from TSV, CSV or JSONL files that hold both sides (`target` empty)."""
+    """Reads pairs from aligned text files, or from TSV, CSV or JSONL files that hold both sides (`target` empty).
+
+    The `fields` of such a file are its source, its target and perhaps the prefix of its source.
+    """
     sources, targets = _as_list(source), _as_list(target)
     _check_standard_input(sources + targets)
     for file in [] if targets else sources:
@@ -182,8 +188,10 @@ def _pairs_of_one_file(file: str, kind: str, fields: Sequence[str], on_bad: OnBa
     name = display_name(file)
     if kind == "text":
         raise DataError("the target side is missing; give it, or set the format to tsv, csv or jsonl", file=name)
-    for first, rows in _row_blocks(file, kind, fields, 2, on_bad):
-        yield PairBatch([row[0] for row in rows], [row[1] for row in rows], name, name, first)
+    count = 3 if len(fields) == 3 else 2
+    for first, rows in _row_blocks(file, kind, fields, count, on_bad):
+        sources, targets, *prefixes = ([row[place] for row in rows] for place in range(count))
+        yield PairBatch(sources, targets, name, name, first, *prefixes)
 
 
 def _pairs_of_two_files(source: str, target: str, on_bad: OnBad | None) -> Iterator[PairBatch]:
@@ -243,7 +251,7 @@ def _parse_lines(lines: list[str], parse: Parse, name: str, first: int, on_bad: 
             rows.append(parse(line))
         except ValueError as error:
             raise_or_report(on_bad, "format", DataError(str(error), file=name, line=number))
-            rows.append(("", ""))
+            rows.append(("", "", ""))
     return rows
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from headwise.text.tokenizer import Tokenizer
 
-GAP = re.compile(r"\[MASK\]|<mask>")
+GAP = re.compile(r"\[MASK\]|<mask>|<extra_id_\d+>")
 
 
 def count_gaps(text: str) -> int:
@@ -25,6 +25,22 @@ def encode_with_gaps(tokenizer: Tokenizer, text: str, fillers: Sequence[int]) ->
     for number, (filler, part) in enumerate(zip(fillers, rest, strict=True), start=1):
         ids += [filler, *_inside(tokenizer, part if number == len(rest) else _before_gap(tokenizer, part))]
     return ids
+
+
+def continues_word(tokenizer: Tokenizer, token: int) -> bool:
+    """Whether a token is the rest of the word before it: without a space, where tokens have their space."""
+    piece = tokenizer.vocabulary[token]
+    if tokenizer.kind in ("bpe", "unigram"):
+        return not piece.startswith((" ", "▁", "Ġ"))
+    return piece.startswith("##")
+
+
+def fill_gaps(text: str, words: Sequence[str], continued: Sequence[bool]) -> str:
+    """The text with words in its gaps; one that continues the word before it takes the space before the gap."""
+    first, *rest = GAP.split(text)
+    for word, continues, part in zip(words, continued, rest, strict=True):
+        first = (first.removesuffix(" ") if continues else first) + word + part
+    return first
 
 
 def _before_gap(tokenizer: Tokenizer, part: str) -> str:

@@ -43,9 +43,11 @@ class TensorBoard(Hook):
             return
         from tensorboardX.summary import scalar
 
-        for name in _SCALARS:
-            if name in record:
-                self._write(record["step"], summary=scalar(f"{record['event']}/{name}", record[name]))
+        for name, value in record.items():
+            kind, _, part = name.partition(" ")  # 'bleu', or 'bleu de-en' of a part of a mixture
+            if kind in _SCALARS:
+                tag = "/".join(filter(None, (record["event"], kind, part)))
+                self._write(record["step"], summary=scalar(tag, value))
         if time.monotonic() > self.flushed + _FLUSH:
             self.flushed = time.monotonic()
             self._do("flush")

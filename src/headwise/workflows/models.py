@@ -74,9 +74,7 @@ def find_model(source: str = "", target: str = "") -> Path:
 
 def choose_model(model: str = "", source: str = "", target: str = "") -> Path:
     """Resolves --model, --from and --to to a directory: given as such, as a shipped model's name, or by languages."""
-    if model and (source or target):
-        raise UsageError("give either --model, or --from and --to: a model has its own languages")
-    if model:
+    if model:  # languages then choose among what the model was trained for
         return locate(model)
     if source or target:
         return find_model(source, target)

@@ -290,7 +290,7 @@ class _Training:
     ) -> None:
         save_model(
             directory, self.model, self.prepared.assets, family=self.recipe.model.family, task=self.task.name,
-            languages=self.recipe.data.languages, decoding=self.recipe.decoding.model_dump(),
+            languages=self.recipe.data.common_languages, decoding=self.recipe.decoding.model_dump(),
             card=card or self._card(), weights=weights,
         )  # fmt: skip
 

@@ -30,10 +30,10 @@ def check_settings(recipe: Recipe) -> None:
             f"below training.learning_rate = {settings.learning_rate:g}"
         )
     task.check(recipe)
-    validated = recipe.data.validation.given or recipe.data.split or left_out(recipe, "data.split")
+    validated = recipe.data.validated or recipe.data.split or left_out(recipe, "data.split")
     if not validated and (settings.best != "loss" or settings.patience):
         raise RecipeError("training.best and training.patience need data.validation")
-    if any("-" in getattr(recipe.data, name) for name in recipe.data.given):
+    if any("-" in getattr(part, name) for part in recipe.data.parts for name in part.given):
         raise RecipeError("training reads its data more than once: put standard input into a file first")
 
 

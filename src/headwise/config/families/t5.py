@@ -35,11 +35,15 @@ class T5Settings(Settings):
         0, ge=0, le=3, description="how many of padding, unknown and begin a published model has no vectors for"
     )
 
+    @property
+    def fills(self) -> str:
+        return "spans"
+
 
 FAMILY = Family(
     name="t5",
     about="encoder and decoder with relative positions: text to text",
-    tasks=("translate",),
+    tasks=("translate", "fill"),
     network="headwise.models.t5:T5",
     settings=T5Settings,
     sizes=("vocab",),

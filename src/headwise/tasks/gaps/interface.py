@@ -57,6 +57,8 @@ class FillsGaps(Protocol):
 class Gaps(ABC):
     """One way to make gaps in a text for training, and to fill those of a user."""
 
+    any_task: bool = False  # whether models that were trained for another task may fill gaps too
+
     # ---- training
 
     @abstractmethod
