@@ -45,6 +45,7 @@ def _lines(found: ModelInfo) -> list[tuple[str, str]]:
     lines += [(name.replace("_", " "), text) for name, text in found.about.items()]
     if found.languages:
         lines.append(("languages", " → ".join(found.languages)))
+    lines += _listed("prefixes", list(map(repr, found.prefixes)), per_line=2)
     stored = "" if found.precision == "float32" else f", stored as {found.precision}"
     lines.append(("parameters", f"{found.parameters:,}{stored}"))
     sizes = {name: value for name, value in found.architecture.items() if value is not None}

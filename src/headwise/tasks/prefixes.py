@@ -22,6 +22,8 @@ from headwise.errors import ModelError, UsageError
 from headwise.files import shortened
 from headwise.text.languages import base_language
 
+KIND: Literal["text"] = "text"  # of preprocessing.json
+
 
 class KnownPart(Section):
     """One of the things that a model can be told to do."""
@@ -61,7 +63,7 @@ def prefixes_of(data: Data) -> dict[str, Any]:
     ]
     if not data.mixture and parts[0].prefix == "":
         return {}
-    return _Written(kind="text", parts=parts).model_dump(mode="json")
+    return _Written(kind=KIND, parts=parts).model_dump(mode="json")
 
 
 def parts_of(bundle: Bundle) -> list[KnownPart]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import CONFIG, open_bundle, parameter_count
+from headwise.tasks.prefixes import KIND, parts_of
 from headwise.workflows.models import ShippedScore, card_scores
 
 
@@ -40,6 +41,7 @@ class ModelInfo:
     about: dict[str, str] = field(default_factory=dict)  # the description in a shipped model's card
     tests: tuple[ShippedScore, ...] = ()  # scores with their signatures
     labels: tuple[str, ...] = ()  # of its classes
+    prefixes: tuple[str, ...] = ()  # that say what to do, of a model of several tasks
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,6 +52,7 @@ def model_info(path: Path) -> ModelInfo:
     bundle = open_bundle(path)
     card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")
     assets = Assets.load(bundle.path)
+    of_text = assets.preprocessing.get("kind") == KIND
     sentences = data.get("sentences") if isinstance(data, dict) else None
     return ModelInfo(
         path=str(bundle.path),
@@ -61,6 +64,7 @@ def model_info(path: Path) -> ModelInfo:
         architecture=bundle.architecture,
         tokenizers=_tokenizers(assets),
         labels=assets.labels,
+        prefixes=tuple(part.prefix or part.name for part in parts_of(bundle)) if of_text else (),
         decoding=bundle.decoding,
         scores=_numbers(card.get("validation")),
         sentences=sentences if isinstance(sentences, int) else None,

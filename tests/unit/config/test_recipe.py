@@ -141,7 +141,7 @@ def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
     recipe, base = load_recipe(name)
     assert base == tmp_path
     assert load_recipe(name, data=tmp_path / "own")[1] == tmp_path / "own"
-    assert recipe.data.given
+    assert all(part.given for part in recipe.data.parts)
     assert recipe.training.steps or recipe.training.epochs or recipe.training.minutes
     assert print_recipe(recipe)
 
