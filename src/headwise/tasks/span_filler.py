@@ -59,6 +59,9 @@ class SpanFiller:
             raise UsageError(f"the text has {len(ids)} tokens, but at most {LONGEST} are read; shorten it")
         return ids
 
+    def length(self, text: str) -> int:
+        return len(self.encode(text))
+
     def look(self, text: str) -> Look:
         """Shows the attention in one text."""
         from headwise.tasks.fill import TASK
