@@ -123,7 +123,7 @@ class Fill(TextTask):
         return gaps_of(opened.bundle.settings).look(opened, item)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedFiller:
-        return ServedFiller(name, self.open(bundle, engine, precision=precision))
+        return ServedFiller(name, self.open(bundle, engine, precision=precision), lambda: self.open(bundle, "torch"))
 
 
 TASK = Fill()

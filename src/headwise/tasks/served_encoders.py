@@ -94,9 +94,9 @@ class ServedEmbedder:
 class ServedFiller:
     """A model that fills gaps."""
 
-    def __init__(self, name: str, opened: FillsGaps) -> None:
-        self.opened = opened
-        self.facts = Facts.of(name, opened.bundle, "torch", context=opened.bundle.settings.longest)
+    def __init__(self, name: str, opened: FillsGaps, open_on_torch: Callable[[], FillsGaps]) -> None:
+        self.opened, self._open_on_torch = opened, open_on_torch
+        self.facts = Facts.of(name, opened.bundle, opened.engine.name, context=opened.bundle.settings.longest)
 
     def probe(self) -> None:
         self.fill([f"{PROBE} [MASK]"], 1)
@@ -106,14 +106,18 @@ class ServedFiller:
         return self.opened.length(text)
 
     def fill(self, texts: Sequence[str], top: int) -> list[Filled]:
-        one_torch_thread()
+        limit_torch(self.opened.engine)
         return self.opened.fill(texts, top)
 
     def look(self, text: str, target: str | None) -> str:
         from headwise.tasks.fill import TASK
 
         check_shown(self.length(text), MOST_SHOWN)
-        return look_page(self.opened, lambda opened: TASK.look(opened, text, target))
+        return look_page(self._on_torch, lambda opened: TASK.look(opened, text, target))
+
+    @cached_property
+    def _on_torch(self) -> FillsGaps:
+        return self.opened if self.opened.engine.name == "torch" else self._open_on_torch()
 
 
 def look_page(opened: Any, look: Callable[[Any], Any]) -> str:

@@ -50,6 +50,7 @@ def test_a_filler_is_served_as_it_is_used(filler_model: Path) -> None:
     assert isinstance(served, ServedFiller)
     assert served.length("red [MASK] green") == 5
     assert served.fill(["red [MASK] green"], 2) == load(filler_model).fill(["red [MASK] green"], 2)
+    assert "<html" in served.look("red [MASK]", None)
     for text, part in (("red", "no gap"), ("[MASK] " * 40, "reads at most")):
         with pytest.raises(UsageError, match=part):
             served.length(text)

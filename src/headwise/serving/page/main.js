@@ -1,9 +1,9 @@
-// Starts the page: language, theme, the server's models, and the four views.
+// Starts the page: language, theme, the server's models, and the views that these models have.
 import { getJson } from "./api.js";
 import { byId, show } from "./dom.js";
 import { language, onLanguage, setLanguage, startLanguage } from "./language.js";
 import { keepServerKey, recall, remember } from "./settings.js";
-import { onTab, select, startTabs } from "./tabs.js";
+import { offer, onTab, select, startTabs } from "./tabs.js";
 import { startGenerate } from "./generate.js";
 import { startLook } from "./look.js";
 import { startTraining } from "./training.js";
@@ -52,6 +52,18 @@ function startKeyBar(again) {
   });
 }
 
+const LATER = ["classify", "fill"]; // views that are loaded when the server has a model for them
+const loaded = {};
+
+async function offerView(name, models) {
+  const has = models.some(({ kind, reads }) => kind === name && reads === "text");
+  if (has) {
+    loaded[name] ??= (await import(`./${name}.js`)).start();
+    loaded[name].setModels(models);
+  }
+  offer(name, has);
+}
+
 /** What the server has, told to every view; again after a key was given or the server came back. */
 async function load(views) {
   show(byId("server-problem"), false);
@@ -62,6 +74,7 @@ async function load(views) {
     ]);
     const limit = Number.isInteger(frontend.charLimit) && frontend.charLimit > 0 ? frontend.charLimit : null;
     for (const view of views) view.setModels(models, limit);
+    await Promise.all(LATER.map((name) => offerView(name, models)));
     document.documentElement.dataset.ready = "";
   } catch (problem) {
     if (problem.status === 401 || problem.status === 403) return;

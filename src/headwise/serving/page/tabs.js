@@ -2,9 +2,19 @@
 import { byId } from "./dom.js";
 import { recall, remember } from "./settings.js";
 
-const NAMES = ["translate", "look", "generate", "training"];
+const NAMES = ["translate", "look", "generate", "classify", "fill", "training"];
 const listeners = {};
 let open = null;
+let wanted = null; // a view that was asked for before it was offered
+
+const isOffered = (name) => NAMES.includes(name) && !byId(`tab-${name}`).hidden;
+
+/** Shows or hides the tab of a view that only some servers have. */
+export function offer(name, visible) {
+  byId(`tab-${name}`).hidden = !visible;
+  if (visible && wanted === name) select(name);
+  if (!visible && open === name) select("translate");
+}
 
 export const openTab = () => open;
 
@@ -14,8 +24,9 @@ export function onTab(name, listener) {
 }
 
 export function select(name, focus = false) {
-  if (!NAMES.includes(name)) return;
+  if (!isOffered(name)) return;
   const before = open;
+  wanted = null;
   open = name;
   for (const each of NAMES) {
     const tab = byId(`tab-${each}`);
@@ -23,6 +34,7 @@ export function select(name, focus = false) {
     tab.tabIndex = each === name ? 0 : -1;
     byId(each).hidden = each !== name;
   }
+  byId(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" }); // a phone is narrower than all tabs
   if (focus) byId(`tab-${name}`).focus();
   if (before === name) return;
   remember("tab", name);
@@ -36,15 +48,17 @@ export function startTabs() {
     const tab = byId(`tab-${name}`);
     tab.addEventListener("click", () => select(name));
     tab.addEventListener("keydown", (event) => {
-      const place = NAMES.indexOf(name);
-      const moves = { ArrowRight: place + 1, ArrowLeft: place - 1 + NAMES.length, Home: 0, End: NAMES.length - 1 };
+      const names = NAMES.filter(isOffered);
+      const place = names.indexOf(name);
+      const moves = { ArrowRight: place + 1, ArrowLeft: place - 1 + names.length, Home: 0, End: names.length - 1 };
       if (!(event.key in moves)) return;
       event.preventDefault();
-      select(NAMES[moves[event.key] % NAMES.length], true);
+      select(names[moves[event.key] % names.length], true);
     });
   }
   window.addEventListener("hashchange", () => select(location.hash.slice(2)));
   const asked = location.hash.slice(2);
   const last = NAMES.includes(asked) ? asked : recall("tab", "translate");
-  select(NAMES.includes(last) ? last : "translate");
+  select(isOffered(last) ? last : "translate");
+  wanted = isOffered(last) ? null : last;
 }

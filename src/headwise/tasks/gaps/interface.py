@@ -44,6 +44,7 @@ class FillsGaps(Protocol):
     """What `headwise.load` returns for a model of the task `fill`."""
 
     bundle: Bundle
+    engine: Any  # with its `name`
 
     def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
         """Fills the gaps, written [MASK], of each text; gives `top` candidates for each."""
