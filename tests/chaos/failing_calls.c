@@ -36,7 +36,8 @@ static int on_disk(int handle) {
 }
 
 static int writes(const char *path, int flags) {
-    return armed && (flags & (O_WRONLY | O_RDWR | O_CREAT)) && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6);
+    int device = !strncmp(path, "/dev/", 5) && strncmp(path, "/dev/shm/", 9);
+    return armed && (flags & (O_WRONLY | O_RDWR | O_CREAT)) && !device && strncmp(path, "/proc/", 6);
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
