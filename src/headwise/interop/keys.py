@@ -62,9 +62,13 @@ class Key:
             turned = [next(given) if name else torch.zeros_like(turned[0]) for name in self.theirs]
         whole = turned[0] if len(turned) == 1 else torch.cat(turned)
         whole = (whole[orders.skipped :] if self.positions else whole).reshape(ours)
+        width = self.width if orders.width is not None else ()
+        if self.vocabulary and width == (1,):  # both at once: a large table is copied once
+            return whole[orders.rows[self.vocabulary][:, None], orders.width]
         whole = whole[orders.rows[self.vocabulary]] if self.vocabulary else whole
-        for axis in self.width:
-            whole = whole if orders.width is None else whole.index_select(axis, orders.width)
+        for axis in width:
+            assert orders.width is not None
+            whole = whole.index_select(axis, orders.width)
         return whole.contiguous()
 
     def to_theirs(self, tensor: Tensor, orders: Orders) -> dict[str, Tensor]:
