@@ -49,6 +49,7 @@ RUNS = {
     "importing": Run("importing.py", corpora=False),
     "scaling": Run("scaling.py", corpora=False),
     "time_to_quality": Run("time_to_quality.py"),
+    "first_try": Run("first_try.py"),
 }
 
 

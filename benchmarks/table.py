@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 START, END = "<!-- table -->", "<!-- /table -->"
 # The order of the page; results that are not named here come last.
 ORDER = (
-    "time_to_quality", "training-tiny", "training-base", "training-rnn", "language_model", "images", "images-quality",
-    "translation", "generation", "serving", "startup", "importing", "scaling", "data", "kernels",
+    "first_try", "time_to_quality", "training-tiny", "training-base", "training-rnn", "language_model", "images",
+    "images-quality", "translation", "generation", "serving", "startup", "importing", "scaling", "data", "kernels",
 )  # fmt: skip
 NOTHING = {
     "en": "Nothing has been measured yet: run `make bench`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -307,3 +308,19 @@ def test_a_recurrent_model_is_shown_without_the_self_attention_that_it_does_not_
     assert later == len(look.target.tokens) - 2
     assert shown.problems == []
     shown.page.close()
+
+
+def test_the_page_speaks_chinese_where_its_language_is_chinese(browser: Any, seen: Look, tmp_path: Path) -> None:
+    place = tmp_path / "a.html"
+    seen.save(place)
+    page = place.read_text(encoding="utf-8").replace('<html lang="en"', '<html lang="zh-CN"')
+    place.write_text(page, encoding="utf-8")
+    shown = Shown(browser, place)
+    shown.view("steps")
+    shown.page.wait_for_selector("#stepper[data-step]")
+    own = {SOURCE, TARGET, *seen.target.labels, *([] if seen.source is None else seen.source.labels)}
+    words = [line.strip() for line in shown.page.inner_text("body").splitlines() if line.strip() not in own]
+    english = [line for line in words if re.search(r"[A-Za-z]{3,}", line) and not re.search(r"[\u4e00-\u9fff]", line)]
+    assert english == []
+    assert "逐步查看" in words
+    assert shown.problems == []

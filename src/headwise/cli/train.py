@@ -50,13 +50,12 @@ def train(
         torchrun --nproc-per-node 4 -m headwise train my-recipe.toml        (several GPUs or machines: docs/scaling.md)
     """
     from headwise.config.ranks import Ranks
-    from headwise.config.recipe import print_recipe as as_toml
-    from headwise.workflows.recipe_of_files import load_or_make
+    from headwise.workflows.recipe_of_files import load_or_make, shown_recipe
 
     files = {"source": source, "target": target, "text": text, "table": table, "images": images, "sounds": sounds}
     loaded, base, name = load_or_make(recipe, files, languages, settings or (), needs_data=not print_recipe)
     if print_recipe:
-        typer.echo(as_toml(loaded), nl=False)
+        typer.echo(shown_recipe(loaded, base), nl=False)
         return
 
     from headwise.cli.live import Live  # torch, from here on

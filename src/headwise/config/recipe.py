@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -117,9 +117,13 @@ def shipped_recipes() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def print_recipe(recipe: Recipe) -> str:
-    """The recipe as TOML, with every setting that has a value."""
-    return tomli_w.dumps(_without_empty(recipe.model_dump(by_alias=True, exclude_none=True)))
+def print_recipe(recipe: Recipe, without: Iterable[str] = ()) -> str:
+    """The recipe as TOML, with every setting that has a value, apart from those named in `without`."""
+    values = recipe.model_dump(by_alias=True, exclude_none=True)
+    for key in without:
+        section, _, name = key.partition(".")
+        values[section].pop(name, None)
+    return tomli_w.dumps(_without_empty(values))
 
 
 def own_values(recipe: Recipe) -> dict[str, Any]:

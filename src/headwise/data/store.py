@@ -119,6 +119,13 @@ class Store:
         self._touch(1 + tokens.nbytes // 2**16)
         return tokens
 
+    def used(self, side: str) -> set[int]:
+        """Returns the ids that occur in a side; reads all of it."""
+        found: set[int] = set()
+        for start in range(0, self.manifest.tokens[side], _BLOCK):
+            found.update(np.unique(self.slice(side, start, start + _BLOCK)).tolist())
+        return found
+
     def offset(self, side: str, row: int) -> int:
         """Returns where sentence `row` begins in the whole side; for row = len(store), where the side ends."""
         return int(self._offsets[side][row])

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ctranslate2
 
@@ -27,12 +27,13 @@ from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, TokenizerPair
 
+if TYPE_CHECKING:
+    from headwise.decoding.engine import Floats
+
 # Larger batches do not make the matrix products faster, and no longer fit the cache.
 _MOST_SENTENCES = 32
 _MOST_ROWS = {"int8": 48, "float32": 80}  # hypotheses, by precision
 _BEGUN = 4  # batches per core that are begun before results are read: enough to keep all cores busy
-
-Attention = list[list[float]]  # one row per target token, one column per source token
 
 
 class CTranslate2Engine:
@@ -80,8 +81,10 @@ class CTranslate2Engine:
         results = self._translator.score_batch(self._pieces(sources), pieces, max_batch_size=64, max_input_length=0)
         return [tuple(result.log_probs) for result in results]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attention]:
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats]:
         """Computes cross-attention for given targets: the mean over heads, in the layer that the export specifies."""
+        import numpy as np
+
         self._check_lengths(itertools.chain(sources, targets))
         results = self._translator.translate_batch(
             self._pieces(sources),
@@ -93,7 +96,7 @@ class CTranslate2Engine:
             return_attention=True,
         )
         return [
-            [row[: len(source)] for row in result.attention[0][: len(target)]]
+            np.array([row[: len(source)] for row in result.attention[0][: len(target)]], dtype=np.float32)
             for result, source, target in zip(results, sources, targets, strict=True)
         ]
 

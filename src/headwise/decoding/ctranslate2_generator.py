@@ -28,11 +28,14 @@ class CTranslate2Generator(Writer):
     `token_scores` adds the log-probability of each token, which takes a second pass over the text.
     """
 
-    def __init__(self, bundle: Bundle, tokenizer: Tokenizer, directory: Path, *, token_scores: bool = True) -> None:
+    def __init__(
+        self, bundle: Bundle, tokenizer: Tokenizer, directory: Path, *, never: Sequence[int] = (),
+        token_scores: bool = True,
+    ) -> None:  # fmt: skip
         self.bundle, self.tokenizer, self.token_scores = bundle, tokenizer, token_scores
         self.context: int = bundle.settings.longest or POSITIONS
         self._pieces = tokenizer.vocabulary
-        self._never = [[self._pieces[number]] for number in (UNK, BOS)]
+        self._never = [[self._pieces[number]] for number in (UNK, BOS, *never)]
         self._workers = Workers(ctranslate2.Generator, directory)
         self._generator = self._workers.engine
 

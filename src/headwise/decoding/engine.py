@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headwise.decoding.hypothesis import Hypothesis, Scores
 from headwise.decoding.options import Request, SearchOptions
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
 
 
 class Engine(Protocol):
@@ -24,6 +30,11 @@ class Engine(Protocol):
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         """Computes the log-probabilities of given targets: of each token, then of the end of sentence."""
+        ...
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats] | None:
+        """Computes the cross-attention of given targets, (T, S) each: the mean over the heads of the second-to-last
+        layer. None if the model has none."""
         ...
 
 
@@ -63,3 +74,6 @@ class AutoEngine:
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         return self.fast.score(sources, targets)
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats] | None:
+        return self.fast.attention(sources, targets)

@@ -28,8 +28,10 @@ _MOST_BYTES = 8 << 30  # keys and values of all rows
 class Generator(Writer):
     """Generates text with a language model on torch. The end of sentence, which ends every line, is a line break."""
 
-    def __init__(self, bundle: Bundle, tokenizer: Tokenizer, model: Network) -> None:
+    def __init__(self, bundle: Bundle, tokenizer: Tokenizer, model: Network, *, never: Sequence[int] = ()) -> None:
+        """`never` are ids that are not generated: their probabilities mean nothing, since training never saw them."""
         self.bundle, self.tokenizer, self.model = bundle, tokenizer, model.eval()
+        self.never = tuple(never)
         self.context = model.max_length
         self._stepper: Stepper | None = None
 
@@ -54,10 +56,11 @@ class Generator(Writer):
         stepper = self._stepper = self._stepper or fast_stepper(self.model)
         self._check_memory(len(writings), len(prompt) + writings[0].max_tokens)
         device = next(self.model.parameters()).device
+        filters = TokenFilters(suppress=torch.tensor(self.never, dtype=torch.long, device=device))
         small = device.type == "cpu" and is_small(self.model)
         count = max(1, min(torch.get_num_threads(), len(writings) // _LEAST_ROWS)) if small else 1
         shares = [
-            _Share(stepper, self.context, prompt, writings, range(n, len(writings), count), sampling, device)
+            _Share(stepper, self.context, prompt, writings, range(n, len(writings), count), sampling, filters, device)
             for n in range(count)
         ]
         with Team(count, small=small) as team:
@@ -88,6 +91,7 @@ class _Share:
         writings: list[Writing],
         rows: range,
         sampling: Sampling,
+        filters: TokenFilters,
         device: torch.device,
     ) -> None:
         self.context, self.prompt, self.device = context, prompt, device
@@ -96,7 +100,7 @@ class _Share:
         sampler = Sampler(sampling, np.array(keys, dtype=np.uint64))
         read = self._ids([prompt if context is None else prompt[-context:]])
         self.loop = TokenLoop(
-            stepper, stepper.start(None, 1), read, self.writings, Picker(TokenFilters(), sampler), before=prompt
+            stepper, stepper.start(None, 1), read, self.writings, Picker(filters, sampler), before=prompt
         )
 
     @torch.inference_mode()

@@ -33,6 +33,7 @@ class Term(NamedTuple):
     apart: bool = False  # must follow a space or start the text
     whole: bool = True  # must not be followed by a letter or digit
     ordered: bool = False  # for tags: must come after all earlier tags
+    spans: tuple[tuple[int, int], ...] = ()  # the characters of the source, from and to, that it translates
 
 
 def protected_spans(text: str) -> list[Term]:
@@ -58,14 +59,14 @@ def glossary_terms(text: str, glossary: Mapping[str, str]) -> list[Term]:
     for source, target in glossary.items():
         if not source.strip() or not target.strip():
             raise UsageError(f"the glossary has an empty term: {source!r} -> {target!r}; give both sides")
-    wanted: dict[str, None] = {}
+    wanted: dict[str, list[tuple[int, int]]] = {}
     taken = bytearray(len(text))
     for source in sorted(glossary, key=len, reverse=True):
         for match in _whole_word(source.strip()).finditer(text):
             if not any(taken[match.start() : match.end()]):
                 taken[match.start() : match.end()] = b"\1" * (match.end() - match.start())
-                wanted[glossary[source].strip()] = None
-    return [Term(term, whole=_wordlike(term[-1])) for term in wanted]
+                wanted.setdefault(glossary[source].strip(), []).append(match.span())
+    return [Term(term, whole=_wordlike(term[-1]), spans=tuple(spans)) for term, spans in wanted.items()]
 
 
 @lru_cache(1024)  # a server gets glossaries from many clients

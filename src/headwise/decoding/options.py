@@ -88,6 +88,7 @@ class RequiredPhrase:
     spellings: tuple[tuple[int, ...], ...]
     whole: bool = True  # a whole word or number: must not be followed by a letter or digit
     ordered: bool = False  # counts only after all ordered phrases that precede it in the list
+    translates: tuple[tuple[int, int], ...] = ()  # the tokens of the source, from and to, that it is to translate
 
     @property
     def cost(self) -> int:

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from headwise.data.batch import pad
 from headwise.decoding.beam import beam_search
 from headwise.decoding.fast_step import fast_stepper
 from headwise.decoding.hypothesis import Hypothesis, Scores, best
@@ -22,7 +24,12 @@ from headwise.decoding.threads import is_small, one_core, side_by_side
 from headwise.decoding.token_loop import greedy_search
 from headwise.errors import UsageError, WorkFailed
 from headwise.models.interface import Network, Stepper
+from headwise.nn import capture_attention
+from headwise.text.ragged import Ragged
+from headwise.text.tokenizer import BOS, EOS
 
+_ATTENTION_BATCH = 32  # sentences
+Floats = NDArray[np.float32]
 Search = Callable[[Stepper, Sources], list[list[Hypothesis]]]
 
 
@@ -73,6 +80,19 @@ class TorchEngine:
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
         with inference(self.model):
             return score_targets(self.model, sources, targets)
+
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Floats] | None:
+        names = self.model.attention_names().get("cross")
+        if not names:
+            return None
+        found: list[Floats] = []
+        with inference(self.model):
+            for start in range(0, len(sources), _ATTENTION_BATCH):
+                end = start + _ATTENTION_BATCH
+                found += cross_attention(
+                    self.model, names[max(0, len(names) - 2)], sources[start:end], targets[start:end]
+                )
+        return found
 
     def _sample(
         self,
@@ -131,6 +151,19 @@ class TorchEngine:
         if self._kept is None:
             self._kept = fast_stepper(self.model)
         return self._kept
+
+
+def cross_attention(
+    model: Network, name: str, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[Floats]:
+    """Computes the mean over the heads of one layer for given targets, (T, S) each, without end of sentence."""
+    device = next(model.parameters()).device
+    lengths = torch.tensor([len(source) + 1 for source in sources], device=device)
+    ids, inputs = pad(Ragged.of(sources), end=EOS).to(device), pad(Ragged.of(targets), start=BOS).to(device)
+    with capture_attention(model, lambda module: module == name) as captured:
+        model.states(ids, inputs, lengths)
+    weights = captured[name][0].mean(dim=1).cpu().numpy()  # (B, T, S)
+    return [weights[i, : len(t), : len(s)] for i, (s, t) in enumerate(zip(sources, targets, strict=True))]
 
 
 @contextmanager

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 from headwise.bundle.directory import Bundle
 from headwise.decoding.confidence import confidence
 from headwise.decoding.engine import Engine
-from headwise.decoding.glossary import PhraseMaker, glossary_terms, protected_spans
+from headwise.decoding.glossary import PhraseMaker, Term, glossary_terms, protected_spans
 from headwise.decoding.hypothesis import Hypothesis, Stopped
 from headwise.decoding.options import Request, Sampling, SearchOptions
 from headwise.decoding.sentences import Sentence, cut_to_fit, join_sentences, split_sentences
+from headwise.decoding.term_replacement import with_terms
 from headwise.errors import DataError, UsageError
 from headwise.text.tokenizer import TokenizerPair
 
@@ -198,16 +200,69 @@ class Translator:
         sources = self.tokenizers.source.encode_batch(written)
         requests = None
         if glossary or protect or any(prefixes):
-            requests = [self._request(*pair, glossary, protect) for pair in zip(texts, prefixes, strict=True)]
-        found = self.engine.search(sources, options, requests)
+            requests = [
+                self._request(*each, glossary, protect) for each in zip(before, texts, prefixes, strict=True)
+            ]
+        found = self._search(sources, options, requests)
         return [self._translations(hypotheses, options.length_penalty) for hypotheses in found]
 
-    def _request(self, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
+    def _search(
+        self, sources: list[list[int]], options: SearchOptions, requests: list[Request] | None
+    ) -> list[list[Hypothesis]]:
+        """Searches without the terms of the glossary first, and puts them in place of what they translate.
+
+        A sentence in which that is not possible is searched again, by a search that finds a place for them.
+        """
+        if requests is None or options.sample is not None:
+            return self.engine.search(sources, options, requests)
+        found = self.engine.search(sources, options, [_without_terms(request) for request in requests])
+        asked = [i for i, request in enumerate(requests) if any(phrase.translates for phrase in request.phrases)]
+        for place, hypotheses in zip(asked, self._replace(asked, sources, found, requests, options), strict=True):
+            found[place] = hypotheses
+        again = [place for place in asked if not found[place]]
+        if again:
+            more = self.engine.search([sources[i] for i in again], options, [requests[i] for i in again])
+            for place, hypotheses in zip(again, more, strict=True):
+                found[place] = hypotheses
+        return found
+
+    def _replace(
+        self, places: list[int], sources: list[list[int]], found: list[list[Hypothesis]], requests: list[Request],
+        options: SearchOptions,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
+        """The hypotheses of each place with their terms; none where a term has no place in the best of them."""
+        each = [(place, hypothesis) for place in places for hypothesis in found[place] if hypothesis.tokens]
+        repeated = [sources[place] for place, _ in each]
+        attention = self.engine.attention(repeated, [hypothesis.tokens for _, hypothesis in each]) if each else None
+        if attention is None:
+            return [[] for _ in places]
+        new = [
+            with_terms(hypothesis.tokens, requests[place], weights)
+            for (place, hypothesis), weights in zip(each, attention, strict=True)
+        ]
+        fitting = [number for number, tokens in enumerate(new) if tokens is not None]
+        scores = self.engine.score([repeated[n] for n in fitting], [new[n] or () for n in fitting]) if fitting else []
+        made: dict[int, list[Hypothesis]] = {place: [] for place in places}
+        for number, log_probs in zip(fitting, scores, strict=True):
+            place, hypothesis = each[number]
+            ended = log_probs if hypothesis.stopped == "eos" else log_probs[:-1]
+            made[place].append(Hypothesis.of(new[number] or (), ended, hypothesis.stopped, options.length_penalty))
+        return [made[place] for place in places]
+
+    def _request(self, front: str, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
         start = tuple(self.tokenizers.target.encode(prefix)) if prefix else ()
         if not required:
             return Request(prefix=start)
-        return Request(start, tuple(self._phrases.phrase(term) for term in required), self._phrases.edges)
+        phrases = (replace(self._phrases.phrase(term), translates=self._tokens(front, text, term)) for term in required)
+        return Request(start, tuple(phrases), self._phrases.edges)
+
+    def _tokens(self, front: str, text: str, term: Term) -> tuple[tuple[int, int], ...]:
+        """The source tokens that a term translates."""
+        count = self.tokenizers.source.encode
+        return tuple(
+            (len(count((front + text[:start]).rstrip())), len(count(front + text[:end]))) for start, end in term.spans
+        )
 
     @cached_property
     def _phrases(self) -> PhraseMaker:
@@ -240,6 +295,10 @@ def _one_each(given: str | Sequence[str | None] | None, count: int) -> list[str 
     if len(found) != count:
         raise UsageError(f"there are {count} texts but {len(found)} prefixes; give one per text")
     return found
+
+
+def _without_terms(request: Request) -> Request:
+    return replace(request, phrases=tuple(phrase for phrase in request.phrases if not phrase.translates))
 
 
 def concatenated(text: str, parts: Sequence[Translation]) -> Translation:

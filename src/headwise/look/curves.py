@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,8 +51,7 @@ def curves_picture(courses: Sequence[Course], path: str | Path) -> None:
         "axes.titleweight": "bold", "axes.titlelocation": "left", "legend.frameon": False, "legend.fontsize": 8.0,
     }  # fmt: skip
     content = io.BytesIO()
-    with rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*[Gg]lyph .* missing")
+    with rc_context(settings), fonts.quiet():
         figure = Figure(facecolor="white")
         figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
         _fill(figure, courses)

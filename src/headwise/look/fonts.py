@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from headwise.errors import WorkFailed
@@ -17,6 +20,20 @@ PREFERRED = (
     "Heiti SC", "Arial Unicode MS", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Sans Arabic",
 )  # fmt: skip
 _EAST_ASIAN = re.compile(f"[{SCRIPTS['Hani']}{SCRIPTS['Kana']}{SCRIPTS['Hang']}\u3000-\u303f\uff00-\uffef]")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps matplotlib from reporting fonts and glyphs that it lacks: fonts are chosen here, by what they can draw."""
+    logger = logging.getLogger("matplotlib.font_manager")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*[Gg]lyph .* missing")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
@@ -49,6 +66,7 @@ def file_for(text: str) -> str:
     raise WorkFailed(f"no single font can draw '{text}' in a PNG; write .html, which uses the fonts of the viewer")
 
 
+@quiet()
 def _search(texts: Iterable[str]) -> tuple[list[str], set[str]]:
     missing = {character for text in texts for character in text if not character.isspace()}
     families: list[str] = []

@@ -104,7 +104,7 @@ def _style() -> str:
 
 
 def _script() -> str:
-    return "\n".join(_part(name) for name in ("data.js", "heatmap.js", "coloured.js", "page.js"))
+    return "\n".join(_part(name) for name in ("data.js", "words.js", "heatmap.js", "coloured.js", "page.js"))
 
 
 def _part(name: str) -> str:

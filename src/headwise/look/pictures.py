@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +77,7 @@ def draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) ->
         "axes.spines.bottom": False, "xtick.major.size": 0.0, "ytick.major.size": 0.0, "axes.titlesize": 9.0,
     }  # fmt: skip
     content = io.BytesIO()
-    with rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*[Gg]lyph .* missing")
+    with rc_context(settings), fonts.quiet():
         figure = Figure(facecolor="white")
         fill(figure)
         metadata = {"Date": None} if kind == "svg" else None  # equal input gives an equal file

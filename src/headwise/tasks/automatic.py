@@ -39,9 +39,6 @@ class Choice:
     value: Any
     reason: str
 
-    def __str__(self) -> str:
-        return f"{self.key} = {self.value}  ({self.reason})"
-
 
 def choose(recipe: Recipe, choices: Iterable[Choice]) -> tuple[Recipe, list[Choice]]:
     """Puts choices where the recipe leaves a setting out; returns those that were taken."""
@@ -61,10 +58,10 @@ def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
     if training.steps is None and training.epochs is None and training.minutes is None:
         reason = "no end is given"
         choices.append(Choice("training.minutes", DEFAULT_MINUTES, reason))
-        choices.append(Choice("training.patience", DEFAULT_PATIENCE, f"{reason}: stop when validation stops improving"))
+        choices.append(Choice("training.patience", DEFAULT_PATIENCE, reason))
     if not recipe.data.validated and facts.lines >= FEWEST_TO_SPLIT:
         share = round(min(HELD_OUT_SHARE, HELD_OUT_LINES / facts.lines), 4)
-        choices.append(Choice("data.split", share, "no validation data is given: this share is held out"))
+        choices.append(Choice("data.split", share, "no validation data is given"))
     if recipe.model.from_ is None:
         choices += _model(recipe, facts)
         if recipe.tokenizer.kind in ("bpe", "unigram") and not recipe.tokenizer.files:
@@ -82,7 +79,7 @@ def _model(recipe: Recipe, facts: DataFacts) -> list[Choice]:
     names, size = family.settings.model_fields, f"{facts.lines:,} {facts.unit}"
     choices = [Choice("model.preset", preset, size)]
     if "norm" in names:
-        choices.append(Choice("model.norm", "pre", "trains without a long warm-up"))
+        choices.append(Choice("model.norm", "pre", "needs no long warm-up"))
     if "dropout" in names:
         choices.append(Choice("model.dropout", dropout(facts.lines), size))
     return choices
@@ -106,9 +103,9 @@ def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> li
         return fine_tuning(start_width(recipe.model.from_) or width, batch_tokens, size)
     return [
         Choice("training.batch_tokens", batch_tokens, size),
-        Choice("training.schedule", "cosine", "decays to 0 at the end, whatever the length of the run"),
+        Choice("training.schedule", "cosine", "ends at 0 in any time"),
         Choice("training.learning_rate", round(peak_rate(width), 5), f"width {width}"),
-        Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
+        Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
         Choice("training.ema", 0.999, "averaged weights score better"),
     ]
 
@@ -117,10 +114,10 @@ def fine_tuning(width: int, batch_tokens: int, size: str) -> list[Choice]:
     """A model that has learned already: a low rate that only falls, and hardly any warm-up."""
     return [
         Choice("training.batch_tokens", batch_tokens, size),
-        Choice("training.schedule", "linear", "fine-tuning: the rate falls from the start"),
-        Choice("training.learning_rate", round(FINE_TUNING_SHARE * peak_rate(width), 6), f"fine-tuning, width {width}"),
-        Choice("training.warmup", 0.03, "fine-tuning: the share of updates until the optimizer has seen enough"),
-        Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
+        Choice("training.schedule", "linear", "fine-tuning"),
+        Choice("training.learning_rate", round(FINE_TUNING_SHARE * peak_rate(width), 6), "fine-tuning"),
+        Choice("training.warmup", 0.03, "fine-tuning"),
+        Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
     ]
 
 
@@ -135,6 +132,12 @@ def start_width(model: str) -> int | None:
 
     width = open_bundle(model, verify=False).architecture.get("model_dim")
     return width if isinstance(width, int) else None
+
+
+def needs_plan(recipe: Recipe) -> bool:
+    """Whether only minutes say when the run ends."""
+    settings = recipe.training
+    return settings.minutes is not None and settings.steps is None and settings.epochs is None
 
 
 def after_timing(recipe: Recipe, steps: int, seconds: float) -> list[Choice]:

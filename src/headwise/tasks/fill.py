@@ -52,11 +52,11 @@ class Fill(TextTask):
         choices = [*before_tokenizing(recipe, facts), *gaps_of(recipe.model.settings).automatic(recipe)]
         bounded = "max_length" in type(recipe.model.settings).model_fields
         if bounded and any(choice.key == "model.preset" for choice in choices):
-            choices.append(Choice("model.max_length", 128, "enough context for a small model"))
+            choices.append(Choice("model.max_length", 128, "a small model"))
         if not optimises_itself(recipe):
-            choices.append(Choice("training.optimizer", "adamw", "with weight decay"))
-            choices.append(Choice("training.weight_decay", 0.01, "as BERT was trained"))
-        choices.append(Choice("training.label_smoothing", 0.0, "it would flatten the probabilities"))
+            choices.append(Choice("training.optimizer", "adamw", "does not memorise"))
+            choices.append(Choice("training.weight_decay", 0.01, "does not memorise"))
+        choices.append(Choice("training.label_smoothing", 0.0, "true probabilities are wanted"))
         chosen, _ = choose(recipe, choices)
         width = getattr(chosen.model.settings, "model_dim", 256)
         return [*choices, *optimisation(recipe, width, 4096, f"{facts.characters:,} characters")]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle, open_bundle
 from headwise.config.schema import Recipe
 from headwise.decoding.generation import Writer
-from headwise.errors import RecipeError, UsageError
+from headwise.errors import ModelError, RecipeError, UsageError
 from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.evaluation.paired_lines import LineComparison
 from headwise.evaluation.perplexity import Perplexity
@@ -23,7 +24,7 @@ from headwise.tasks.automatic import (
     optimisation,
     optimises_itself,
 )
-from headwise.tasks.interface import Facts, LineScore, OnProgress, check_shown
+from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared, Progress, check_shown
 from headwise.tasks.text_data import TextTask
 from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
 
 ENGINES = ("torch", "ctranslate2")
+UNSEEN = "unseen_tokens"  # in preprocessing.json
 _CHUNK = 512  # lines scored at a time
 
 
@@ -79,6 +81,14 @@ class TextScores:
         return {**figures, **asdict(found), "overlap": overlap, "comparison": compared}
 
 
+def unseen_tokens(assets: Assets, place: Path | str) -> tuple[int, ...]:
+    """The ids that a model's training text never had, as its directory says; older models do not say."""
+    found, size = assets.preprocessing.get(UNSEEN, []), assets.tokenizers.target.size
+    if not isinstance(found, list) or not all(type(one) is int and EOS < one < size for one in found):
+        raise ModelError(f"{place}: preprocessing.json is damaged: {UNSEEN} must be ids of tokens; take another copy")
+    return tuple(found)
+
+
 class Generate(TextTask):
     """Language modelling: learns from running text, is scored by perplexity."""
 
@@ -90,12 +100,12 @@ class Generate(TextTask):
     def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
         choices = before_tokenizing(recipe, facts)
         if any(choice.key == "model.preset" for choice in choices):
-            choices.append(Choice("model.max_length", 256, "enough context for a small model"))
-            choices.append(Choice("model.positions", "rotary", "learns faster than added positions"))
+            choices.append(Choice("model.max_length", 256, "a small model"))
+            choices.append(Choice("model.positions", "rotary", "a small model"))
         if not optimises_itself(recipe):
-            choices.append(Choice("training.optimizer", "adamw", "with weight decay"))
-            choices.append(Choice("training.weight_decay", 0.1, "keeps a language model from memorising"))
-        choices.append(Choice("training.label_smoothing", 0.0, "it would flatten the probabilities"))
+            choices.append(Choice("training.optimizer", "adamw", "does not memorise"))
+            choices.append(Choice("training.weight_decay", 0.1, "does not memorise"))
+        choices.append(Choice("training.label_smoothing", 0.0, "true probabilities are wanted"))
         chosen, _ = choose(recipe, choices)
         width = getattr(chosen.model.settings, "model_dim", 256)
         return [*choices, *optimisation(recipe, width, 2048, f"{facts.characters:,} characters")]
@@ -105,6 +115,18 @@ class Generate(TextTask):
             raise RecipeError(
                 "a language model does not support tokenizer.dropout, which is for translation: set it to 0"
             )
+
+    def prepare(
+        self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
+    ) -> Prepared:
+        """Also finds the tokens that never occur in the text: the model will not generate them."""
+        prepared = super().prepare(recipe, base, cache, start=start, progress=progress)
+        tokens = range(EOS + 1, prepared.assets.tokenizers.target.size)
+        unseen = set(tokens) - self.open_store(prepared.training.directory).used("text")
+        if start is not None:  # the model that is fine-tuned has learned from other text before
+            unseen &= set(unseen_tokens(start, "model.from"))
+        told = {UNSEEN: sorted(unseen)} if unseen else {}
+        return replace(prepared, assets=replace(prepared.assets, preprocessing=told))
 
     def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:
         return {"vocab": assets.tokenizers.target.size}
@@ -144,17 +166,18 @@ class Generate(TextTask):
         """Opens a generator on torch, which supports every option, or on ctranslate2: faster, but greedy only."""
         if engine not in ("auto", *ENGINES):
             raise UsageError(f"unknown engine '{engine}'; choose one of {', '.join(ENGINES)}")
-        tokenizers = TokenizerPair.load(bundle.path)
+        assets = Assets.load(bundle.path)
+        tokenizers, never = assets.tokenizers, unseen_tokens(assets, bundle.path)
         if engine == "ctranslate2":
             from headwise.decoding.ctranslate2_generator import CTranslate2Generator
             from headwise.interop.ctranslate2.kept import kept_export
 
             directory = kept_export(bundle, tokenizers, precision)
-            return CTranslate2Generator(bundle, tokenizers.target, directory, token_scores=token_scores)
+            return CTranslate2Generator(bundle, tokenizers.target, directory, never=never, token_scores=token_scores)
         from headwise.bundle.weights import load_model
         from headwise.tasks.generator import Generator
 
-        return Generator(bundle, tokenizers.target, load_model(bundle, device))
+        return Generator(bundle, tokenizers.target, load_model(bundle, device), never=never)
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TextScores:
         """Computes the perplexity of the file `text`; `stride` is the number of tokens between windows."""

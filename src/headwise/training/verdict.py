@@ -8,7 +8,7 @@ from typing import Any
 
 FEWEST_UPDATES = 300  # below which a model from scratch has learned next to nothing
 LEARNED = 0.25  # nats per token by which a model must beat where it began
-
+TRANSLATES = 1.0  # BLEU, below which an output is no translation
 
 DID_NOT_LEARN = ("nothing was learned", "it did not learn")  # how the verdict of a failed run begins
 
@@ -21,6 +21,11 @@ def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str |
         return (
             f"this will not learn: {steps:,} updates, but a warm-up of {warmup:,}; lower training.warmup to about "
             f"{max(1, steps // 10):,}, or train longer"
+        )
+    if steps < 2 * warmup:
+        return (
+            f"this will learn little: {steps:,} updates, and the learning rate rises for {warmup:,} of them; lower "
+            f"training.warmup to about {max(1, steps // 10):,}"
         )
     if steps < FEWEST_UPDATES:
         return (
@@ -41,9 +46,16 @@ def verdict(records: Sequence[Mapping[str, Any]]) -> str:
             f"{DID_NOT_LEARN[1]}: the loss went from {training[0]:.2f} to {training[-1]:.2f}; train longer, or try "
             "another training.learning_rate"
         )
-    if len(checked) < 3:
-        return f"it learned: the loss fell from {training[0]:.2f} to {training[-1]:.2f}"
+    bleu = [record["bleu"] for record in checked if "bleu" in record]
+    if bleu and max(bleu) < TRANSLATES:
+        steps = max(record.get("step", 0) for record in records)
+        return (
+            f"{DID_NOT_LEARN[1]} to translate: BLEU {max(bleu):.1f} on validation, {steps:,} updates; train longer "
+            "(training.minutes), or with a smaller model.preset"
+        )
     losses = [record["log_loss"] for record in checked]
+    if len(losses) < 3:
+        return f"it learned: the loss fell from {training[0]:.2f} to {min(training[-1:] + losses[-1:]):.2f}"
     best = min(range(len(losses)), key=losses.__getitem__)
     if losses[-1] > 1.03 * losses[best] and best < len(losses) - 2:
         return (
@@ -53,7 +65,10 @@ def verdict(records: Sequence[Mapping[str, Any]]) -> str:
     if losses[-2] - losses[-1] > 0.01 * losses[-2]:
         change = f"{losses[-2]:.2f} → {losses[-1]:.2f}"
         return f"it learned and was still improving (validation loss {change}): more time would help"
-    return f"it learned, and validation loss levelled off at {losses[best]:.2f}"
+    levelled = f"it learned, and validation loss levelled off at {losses[best]:.2f}"
+    if training[-1] < losses[-1]:
+        return levelled
+    return f"{levelled}; training loss is no lower ({training[-1]:.2f}): more time or a larger model.preset would help"
 
 
 def _finite(record: Mapping[str, Any]) -> bool:

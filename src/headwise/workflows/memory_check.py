@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,14 @@ def free_memory(device: torch.device) -> int:
     if limit and used and limit[0].isdecimal():
         free = min(free, max(0, int(limit[0]) - int(used[0])))
     return free
+
+
+def used_memory(device: torch.device) -> int:
+    """The most bytes that this process has taken so far: of the device, or of the machine."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _lines(file: Path) -> list[str]:

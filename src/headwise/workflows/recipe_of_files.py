@@ -10,11 +10,12 @@ from typing import Any
 import tomli_w
 
 from headwise.config.families import default_family
-from headwise.config.recipe import build_recipe, load_recipe, own_values
+from headwise.config.recipe import build_recipe, left_out, load_recipe, own_values, print_recipe
 from headwise.config.schema import Recipe, Texts
-from headwise.errors import UsageError
+from headwise.errors import HeadwiseError, UsageError
 from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, choose
+from headwise.tasks.automatic import Choice, after_timing, choose, needs_plan
+from headwise.tasks.interface import check_fields
 
 Files = Mapping[str, Sequence[str] | None]
 _OPTIONS = ("--source and --target", "--text", "--table", "--images", "--sounds")
@@ -64,6 +65,23 @@ def commented_recipe(files: Files, languages: str, folder: Path = Path()) -> str
         paths = [path if Path(path).is_absolute() else os.path.relpath(path, folder) for path in given[name]]
         values["data"][name] = paths[0] if len(paths) == 1 else paths
     return _with_reasons(tomli_w.dumps(_plain(values)), taken)
+
+
+def shown_recipe(recipe: Recipe, base: Path) -> str:
+    """A complete recipe as TOML, with what training would choose for its data, if that can be read.
+
+    What training chooses once it has timed a few updates is not known yet, and so not shown.
+    """
+    task = find_task(recipe.task_name)
+    try:
+        check_fields(task, recipe)
+        recipe, _ = choose(recipe, task.automatic(recipe, task.examine(recipe, base).facts))
+    except HeadwiseError:
+        return print_recipe(recipe)
+    if not needs_plan(recipe):
+        return print_recipe(recipe)
+    timed = (choice.key for choice in after_timing(recipe, 1, 1.0))
+    return print_recipe(recipe, without=[key for key in timed if left_out(recipe, key)])
 
 
 def _with_reasons(toml: str, taken: Sequence[Choice]) -> str:

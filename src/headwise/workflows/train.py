@@ -39,6 +39,7 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
+from headwise.tasks.automatic import needs_plan
 from headwise.tasks.interface import Prepared
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -58,11 +59,19 @@ from headwise.training.step import Updater
 from headwise.training.tensorboard import TensorBoard
 from headwise.training.timing import seconds_per_update
 from headwise.training.verdict import forecast, verdict
-from headwise.workflows.memory_check import check_memory
+from headwise.workflows.memory_check import check_memory, used_memory
 from headwise.workflows.prepare import prepare_once
 from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import check_data, check_settings
-from headwise.workflows.train_plan import complete, needs_plan, planned, updates_that_fit
+from headwise.workflows.train_plan import (
+    WORTH_TIMING,
+    complete,
+    foretold,
+    planned,
+    tell_choices,
+    total_steps,
+    updates_that_fit,
+)
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,7 @@ class _Training:
         batches = self._batches()
         self._plan(batches)
         recipe, settings = self.recipe, self.recipe.training
-        total = _total_steps(recipe, batches)
+        total = total_steps(recipe, batches.count(0))
         warmup = warmup_updates(settings, total) if settings.schedule != "constant" else 0
         warning = forecast(total, warmup, recipe.model.from_ is None)
         if warning and self.world.leads and not self.directory.begun:
@@ -198,12 +207,22 @@ class _Training:
         return Finished(self.directory.path, reason, trainer.step, trainer.elapsed(), best, said)
 
     def _plan(self, batches: Batches) -> None:
-        """Turns minutes into a number of updates, once, so that the schedule is a function of the update alone."""
-        if not needs_plan(self.recipe):
+        """Times a few updates, tells how long the run takes, and turns minutes into a number of updates, once, so that
+        the schedule is a function of the update alone.
+        """
+        open_ended, known = needs_plan(self.recipe), total_steps(self.recipe, batches.count(0)) or 0
+        long = known >= WORTH_TIMING and self.world.size == 1 and not self.directory.begun
+        if not open_ended and not long:
             return
         seconds = seconds_per_update(lambda: self._make(Updater, copy.deepcopy(self.model)), batches)
+        memory, minutes = used_memory(self.device), self.recipe.training.minutes
+        if not open_ended:
+            self.tell(foretold(known, seconds, batches.count(0), memory))
+            return
         steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
-        self.recipe = planned(self.recipe, steps, seconds, batches.count(0), self.tell)
+        self.tell(foretold(steps, seconds, batches.count(0), memory, minutes))
+        self.recipe, chosen = planned(self.recipe, steps, seconds)
+        tell_choices(chosen, self.tell)
         if self.world.leads:
             self.directory.store(self.recipe)
 
@@ -360,14 +379,6 @@ class _Training:
         card = {**bundle.card, "data": data, "validation": best}
         card |= self.task.describe(self.directory.model, self.recipe, self.prepared)
         self._save_model(self.directory.model, weights, card)
-
-
-def _total_steps(recipe: Recipe, batches: Batches) -> int | None:
-    """Returns the number of updates, if it follows from steps or epochs."""
-    known = [n for n in (recipe.training.steps,) if n is not None]
-    if recipe.training.epochs is not None:
-        known.append(recipe.training.epochs * batches.count(0))
-    return min(known) if known else None
 
 
 def _set_dropout(model: Network, recipe: Recipe) -> None:

@@ -7,7 +7,7 @@ import pytest
 from fixtures_decoding import random_model, random_sources
 
 from headwise.decoding.options import Edges, Request, RequiredPhrase, SearchOptions
-from headwise.decoding.required_phrases import Requirements
+from headwise.decoding.requirements import Requirements
 from headwise.decoding.torch_engine import TorchEngine
 
 A, B = RequiredPhrase(((10, 11, 12),)), RequiredPhrase(((20,),))

@@ -6,13 +6,14 @@ import re
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headwise.look.capture import Look
-from headwise.look.page import page
+from headwise.look.capture import TITLES, Look
+from headwise.look.page import EXPLAINED, HEADINGS, page
 from headwise.look.panels import Floats
 from headwise.look.token_labels import Reading, Token
 
@@ -138,3 +139,19 @@ def test_400_tokens_of_the_base_model_stay_under_50_megabytes(seen: Look, layers
     kinds = ("encoder", "decoder", "cross")
     size = len(page(seen, [replace(panel, name=kind) for kind in kinds], "attention"))
     assert 1e6 < size < 50e6
+
+
+def test_every_word_of_the_page_has_its_chinese() -> None:
+    folder = resources.files("headwise.look").joinpath("web")
+    words, markup, script = (
+        folder.joinpath(name).read_text(encoding="utf-8") for name in ("words.js", "page.html", "page.js")
+    )
+    table = words[words.index("{") : words.index("};")]
+    known = set(re.findall(r'^  "?(.*?)"?:(?: "|$)', table, re.MULTILINE))
+    body = re.sub(r"\{\{\w+\}\}", "", markup[markup.index("<body>") :])
+    static = {" ".join(text.split()) for text in re.findall(r">([^<]+)<", body)} | set(
+        re.findall(r'aria-label="(.*?)"', body)
+    )
+    told = set(re.findall(r'\bt\("(.*?)"', script)) | {*HEADINGS.values(), *EXPLAINED.values(), *TITLES.values()}
+    wanted = {text for text in static | told if re.search(r"[A-Za-z]{2,}", text)}
+    assert wanted <= known, wanted - known

@@ -9,7 +9,7 @@ import pytest
 
 from headwise.config.recipe import build_recipe, left_out
 from headwise.tasks import find_task
-from headwise.tasks.automatic import DataFacts, after_timing, choose, vocabulary_size
+from headwise.tasks.automatic import DataFacts, after_timing, choose, needs_plan, vocabulary_size
 
 
 def chosen(facts: DataFacts, **sections: Any) -> dict[str, Any]:
@@ -70,6 +70,13 @@ def test_warm_up_and_validations_follow_from_the_number_of_updates() -> None:
         assert 1 <= found["training.warmup"] <= max(1, steps // 10)
         assert found["training.warmup"] <= 1000
         assert found["training.log_every"] * 0.2 <= 10
+
+
+def test_only_minutes_alone_need_a_plan() -> None:
+    assert needs_plan(build_recipe({"training": {"minutes": 5.0}}))
+    for others in ({"steps": 3}, {"epochs": 2}, {}):
+        assert not needs_plan(build_recipe({"training": {**others}}))
+    assert not needs_plan(build_recipe({"training": {"minutes": 5.0, "steps": 3}}))
 
 
 def test_vocabularies_are_round_and_bounded() -> None:

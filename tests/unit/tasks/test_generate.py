@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import open_bundle
+from headwise.bundle.weights import load_model, save_model
 from headwise.config.recipe import build_recipe
-from headwise.errors import RecipeError, UsageError
-from headwise.tasks.generate import TASK
-from headwise.text.tokenizer import TokenizerPair
+from headwise.errors import ModelError, RecipeError, UsageError
+from headwise.tasks.generate import ENGINES, TASK, unseen_tokens
+from headwise.text.tokenizer import EOS, TokenizerPair
 
 
 def test_the_network_is_as_large_as_the_vocabulary(language_model: Path) -> None:
@@ -44,3 +46,48 @@ def test_what_a_language_model_does_not_have_is_one_clear_line(language_model: P
         TASK.look(TASK.open(bundle), "the dog", "der Hund")
     with pytest.raises(UsageError, match="unknown engine 'abacus'; choose one of torch, ctranslate2"):
         TASK.open(bundle, "abacus")
+
+
+def test_tokens_that_training_never_saw_are_never_generated(language_model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the dog\nthe cat\n" * 5, encoding="utf-8")
+    files = str(next(language_model.glob("*tokenizer.json")))
+    recipe = build_recipe({"data": {"text": str(text)}, "tokenizer": {"files": files}, "model": {"family": "lm"}})
+    assets = TASK.prepare(recipe, tmp_path, tmp_path / "cache").assets
+    tokenizer = assets.tokenizers.target
+    seen = set(tokenizer.encode("the dog")) | set(tokenizer.encode("the cat"))
+    assert set(unseen_tokens(assets, "model")) == set(range(EOS + 1, tokenizer.size)) - seen
+
+    old = open_bundle(language_model)
+    save_model(tmp_path / "new", load_model(old), assets, family="lm")
+    new = open_bundle(tmp_path / "new")
+    options: dict[str, Any] = {"max_tokens": 60, "samples": 8, "temperature": 5.0, "seed": 1}
+    allowed = {*seen, EOS}
+    assert any(set(one.ids) - allowed for one in TASK.open(old).generate("the", **options))
+    assert not any(set(one.ids) - allowed for one in TASK.open(new).generate("the", **options))
+    greedy = [
+        TASK.open(new, engine, precision="float32").generate("the", max_tokens=40, temperature=0.0)
+        for engine in ENGINES
+    ]
+    assert greedy[0][0].ids == greedy[1][0].ids
+    assert set(greedy[0][0].ids) <= allowed
+
+
+def test_fine_tuning_does_not_forget_the_tokens_of_the_first_training(language_model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the dog\n" * 5, encoding="utf-8")
+    recipe = build_recipe({"data": {"text": str(text)}, "model": {"family": "lm"}})
+    tokenizers = TokenizerPair.load(language_model)
+    known = tokenizers.target.encode("the dog")
+    seen, other = known[-1], next(token for token in range(EOS + 1, tokenizers.target.size) if token not in known)
+    for before, after in (([seen, other], (other,)), ([seen], ()), ([], ())):
+        start = Assets(tokenizers, preprocessing={"unseen_tokens": before} if before else {})
+        assets = TASK.prepare(recipe, tmp_path, tmp_path / "cache", start=start).assets
+        assert unseen_tokens(assets, "model") == after
+
+
+@pytest.mark.parametrize("damaged", [[10**6], [-1], [True], ["the"], "the", {"the": 1}])
+def test_unseen_tokens_that_are_not_tokens_are_refused(damaged: object, language_model: Path) -> None:
+    assets = Assets(TokenizerPair.load(language_model), preprocessing={"unseen_tokens": damaged})
+    with pytest.raises(ModelError, match="unseen_tokens must be ids of tokens"):
+        unseen_tokens(assets, language_model)

@@ -24,7 +24,8 @@ def records(training: list[float], validation: list[float]) -> list[dict[str, An
         ([8.0, 7.9], [7.95], "did not learn"),
         ([8.0, 3.0, 2.0], [5.0, 4.0, 3.0], "still improving"),
         ([8.0, 3.0, 1.0], [5.0, 4.0, 4.3, 4.6], "overfitted"),
-        ([8.0, 3.0, 2.9], [5.0, 3.5, 3.49, 3.49], "levelled off"),
+        ([8.0, 3.0, 2.9], [5.0, 3.5, 3.49, 3.49], "levelled off at 3.49"),
+        ([8.0, 3.0, 3.9], [5.0, 3.5, 3.49, 3.49], "more time or a larger model.preset"),
         ([8.0, 3.0], [], "it learned"),
         ([], [], "nothing was learned"),
     ],
@@ -33,8 +34,18 @@ def test_the_verdict_says_what_the_losses_say(training: list[float], validation:
     assert said in verdict(records(training, validation))
 
 
+def test_a_translator_without_a_translation_is_a_failure_whatever_its_loss() -> None:
+    told = records([9.0, 6.5], [6.6])
+    told[-1]["bleu"] = 0.0001
+    assert verdict(told).startswith("it did not learn to translate: BLEU 0.0 on validation, 200 updates; train longer")
+    told[-1]["bleu"] = 24.0
+    assert verdict(told) == "it learned: the loss fell from 9.00 to 6.50"
+
+
 def test_a_run_that_cannot_learn_is_told_so_beforehand() -> None:
     assert "warm-up of 4,000" in str(forecast(27, 4000))
+    assert "lower training.warmup to about 2," in str(forecast(27, 4000))
+    assert "learn little" in str(forecast(5000, 4000))
     assert "hardly learn" in str(forecast(27, 2))
     assert forecast(900, 90) is None
     assert forecast(None, 4000) is None

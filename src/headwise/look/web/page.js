@@ -27,13 +27,13 @@ function make(tag, className, text) {
 
 function buildViews() {
   const views = look.panels.map((panel) => [panel.name, panel.title]);
-  if (look.steps) views.push([STEP_VIEW, "Step by step"]);
+  if (look.steps) views.push([STEP_VIEW, t("Step by step")]);
   for (const [name, title] of views) {
     const label = make("label");
     const input = make("input");
     Object.assign(input, { type: "radio", name: "view", value: name, id: `view-${name}`, checked: name === state.view });
     input.addEventListener("change", () => change({ view: name, row: 0, preview: null }));
-    label.append(input, make("span", "", title));
+    label.append(input, make("span", "", t(title)));
     element("views").append(label);
   }
   element("views").hidden = views.length < 2;
@@ -50,7 +50,7 @@ function showControls(panel) {
   state.layer = Math.min(state.layer, panel.layers - 1);
   state.head = Math.min(state.head, panel.heads.length - 1);
   fillSelect(element("layer"), Array.from({ length: panel.layers }, (_, i) => `${i + 1}`), state.layer);
-  fillSelect(element("head"), panel.heads, state.head);
+  fillSelect(element("head"), panel.heads.map((name) => t(name)), state.head);
   element("pick").hidden = panel.layers === 1 && panel.heads.length === 1;
 }
 
@@ -170,7 +170,7 @@ async function showHeads(panel) {
   const buttons = panel.heads.map((name, index) => {
     const button = make("button", "head");
     Object.assign(button, { type: "button", tabIndex: index === state.head ? 0 : -1 });
-    const title = /^\d/.test(name) ? `Head ${name}` : name;
+    const title = /^\d/.test(name) ? t("Head {name}", { name }) : t(name);
     button.setAttribute("aria-label", title);
     button.setAttribute("aria-pressed", String(index === state.head));
     button.dataset.index = index;
@@ -201,8 +201,10 @@ async function showMatrix(panel) {
     pen.fillStyle = css(shade(signed ? 2 * share - 1 : share, panel.scale === "mask" ? 1.4 : 1));
     pen.fillRect(x, 0, 1, 10);
   }
-  const where = panel.heads.length > 1 ? `, layer ${layer + 1}, head ${panel.heads[head]}` : "";
-  heatmap.canvas.setAttribute("aria-label", `${panel.title}${where}: ${panel.rows.length} rows, ${panel.columns.length} columns`);
+  const place = { layer: layer + 1, head: t(panel.heads[head]) };
+  const where = panel.heads.length > 1 ? t(", layer {layer}, head {head}", place) : "";
+  const size = { title: t(panel.title), where, rows: panel.rows.length, columns: panel.columns.length };
+  heatmap.canvas.setAttribute("aria-label", t("{title}{where}: {rows} rows, {columns} columns", size));
 }
 
 async function showCell(cell, chosen) {
@@ -224,7 +226,7 @@ function buildSteps() {
   element("step-target").replaceChildren(...look.steps.read.map((label, i) => tokenElement("span", label, i)));
   element("step-source").replaceChildren(...look.steps.source.map((label, i) => tokenElement("span", label, i)));
   element("step-source-box").hidden = !look.steps.cross;
-  if (!look.steps.self) element("step-target-title").textContent = "Read so far";
+  if (!look.steps.self) element("step-target-title").textContent = t("Read so far");
   element("step").addEventListener("input", () => change({ step: Number(element("step").value) }));
   element("previous").addEventListener("click", () => moveStep(-1));
   element("next").addEventListener("click", () => moveStep(1));
@@ -239,13 +241,14 @@ async function showStep() {
   const { step, layer, head } = state;
   const now = moment();
   element("step").value = step;
-  element("step-number").textContent = `${step + 1} of ${steps.read.length}`;
-  element("step").setAttribute("aria-valuetext", `step ${step + 1}: writes ${steps.written[step]}`);
+  element("step-number").textContent = t("{step} of {count}", { step: step + 1, count: steps.read.length });
+  element("step").setAttribute("aria-valuetext", t("step {step}: writes {token}", { step: step + 1, token: steps.written[step] }));
   element("previous").disabled = step === 0;
   element("next").disabled = step === steps.read.length - 1;
   const said = element("said");
-  said.replaceChildren("After ", make("bdi", "piece", steps.read[step]), " the model wrote ");
-  said.append(make("bdi", "piece strong", steps.written[step]), ` with probability ${steps.chances[step].toFixed(3)}.`);
+  said.replaceChildren(t("After "), make("bdi", "piece", steps.read[step]), t(" the model wrote "));
+  const chance = t(" with probability {chance}.", { chance: steps.chances[step].toFixed(3) });
+  said.append(make("bdi", "piece strong", steps.written[step]), chance);
   showBars(element("candidates"), steps.candidates[step], "weights");
   const own = steps.self && (await layerOf(steps.self, layer)).row(head, step);
   const across = steps.cross && (await layerOf(steps.cross, layer)).row(head, step);
@@ -276,10 +279,10 @@ async function show() {
   } else {
     if (built !== panel) buildStrips(panel);
     built = panel;
-    element("tokens-title").textContent = panel.title;
-    element("explained").textContent = panel.explained;
-    element("rows-title").textContent = `${panel.rowTitle} (point at a token)`;
-    element("columns-title").textContent = panel.columnTitle;
+    element("tokens-title").textContent = t(panel.title);
+    element("explained").textContent = t(panel.explained);
+    element("rows-title").textContent = t("{title} (point at a token)", { title: t(panel.rowTitle) });
+    element("columns-title").textContent = t(panel.columnTitle);
     await showRow();
     await showMatrix(panel);
     if (panel.heads.length > 1) await showHeads(panel);
@@ -328,6 +331,7 @@ function zoom(by) {
 }
 
 function start() {
+  translatePage();
   readColours();
   buildViews();
   buildSteps();

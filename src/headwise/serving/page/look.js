@@ -26,7 +26,9 @@ class LookView {
       const empty = emptyState(t("look.none.title"), t("look.none"));
       empty.append(make("button", { type: "button", class: "primary", onclick: onEmpty }, t("look.go")));
       byId("look-empty").replaceChildren(empty);
-      if (!byId("look").hidden) this.shown();
+      if (byId("look").hidden) return;
+      this.shown();
+      this._frame();
     });
   }
 
@@ -69,8 +71,9 @@ class LookView {
   _frame() {
     if (this.html === null) return;
     const theme = document.documentElement.dataset.theme;
-    // The picture is the file that `headwise look` writes; all that is added is the theme that was chosen here.
-    const html = theme ? this.html.replace("<html ", `<html data-theme="${theme}" `) : this.html;
+    // The picture is the file that `headwise look` writes; all that is added is the theme and language chosen here.
+    const chosen = `<html lang="${document.documentElement.lang}"${theme ? ` data-theme="${theme}"` : ""}`;
+    const html = this.html.replace('<html lang="en"', chosen);
     const frame = make("iframe", {
       sandbox: "allow-scripts",
       allow: "fullscreen",

@@ -84,11 +84,11 @@ class ImageInputs(Inputs):
             tokens = PICTURES * _tokens(chosen)
             choices += [
                 Choice("training.batch_tokens", tokens, f"{PICTURES} pictures of {tokens // PICTURES} patches"),
-                Choice("training.optimizer", "adamw", "with weight decay"),
-                Choice("training.weight_decay", 0.05, "keeps the model from memorising"),
-                Choice("training.schedule", "cosine", "decays to 0 at the end, whatever the length of the run"),
+                Choice("training.optimizer", "adamw", "does not memorise"),
+                Choice("training.weight_decay", 0.05, "does not memorise"),
+                Choice("training.schedule", "cosine", "ends at 0 in any time"),
                 Choice("training.learning_rate", round(1e-3 * (128 / width) ** 0.5, 6), f"width {width}"),
-                Choice("training.clip_norm", 1.0, "a single bad batch does no harm"),
+                Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
                 Choice("training.ema", 0.999, "averaged weights score better"),
             ]
         shift = max(1, (getattr(chosen.model.settings, "image_size", 28)) // 14)
