@@ -82,3 +82,35 @@ def test_every_dependency_has_its_reason_in_the_first_record() -> None:
     names = {re.split(r"[<>=!~\[ ;]", requirement)[0] for requirement in wanted}
     record = RECORDS[0].read_text(encoding="utf-8")
     assert {name for name in names if not re.search(rf"\b{re.escape(name)}\b", record)} == set()
+
+
+CHINESE = sorted((ROOT / "docs" / "zh").glob("*.md"))
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The code blocks of a page, line by line, without comments, which are in the page's language."""
+    blocks = CODE.findall(page.read_text(encoding="utf-8"))
+    return [[re.sub(r"\s*(?<!\S)#.*", "", line).rstrip() for line in block.splitlines()] for block in blocks]
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=lambda page: page.name)
+def test_a_chinese_page_has_the_commands_tables_and_headings_of_the_english_one(page: Path) -> None:
+    english = page.parents[1] / page.name
+    assert commands(page) == commands(english)
+    texts = [CODE.sub("", one.read_text(encoding="utf-8")) for one in (page, english)]
+    assert len({len(re.findall(r"^#+ ", text, re.MULTILINE)) for text in texts}) == 1
+    assert len({text.count("\n|---") for text in texts}) == 1
+    assert f"[English](../{page.name})" in texts[0]
+    assert f"[中文](zh/{page.name})" in texts[1]
+
+
+@pytest.mark.parametrize("page", [*CHINESE, *sorted((ROOT / "docs" / "tour" / "zh").glob("*.md"))], ids=str)
+def test_chinese_sentences_have_full_width_punctuation(page: Path) -> None:
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", CODE.sub("", page.read_text(encoding="utf-8")))
+    assert re.findall(r"[\u4e00-\u9fff][,;:?!]|[\u4e00-\u9fff]\.(?!\w)", prose) == []
+
+
+def test_the_main_pages_of_the_handbook_are_there_in_chinese() -> None:
+    names = {"data", "decoding", "fine-tuning", "language-models", "classify", "serving", "python"}
+    assert names <= {page.stem for page in CHINESE}

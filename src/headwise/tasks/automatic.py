@@ -16,7 +16,9 @@ DEFAULT_MINUTES = 30.0
 DEFAULT_PATIENCE = 5  # validations without improvement
 HELD_OUT_LINES, HELD_OUT_SHARE = 1000, 0.1  # split off for validation: at most so many lines, and this share
 WARMUP_SHARE, LONGEST_WARMUP = 10, 1000
+PAIRS = "pairs"  # the unit of parallel text
 VALIDATIONS = 12  # during a run
+FEW_EPOCHS, CHARACTERS_PER_MINUTE = 10, 600_000  # a small model on two cores
 FEWEST_TO_SPLIT = 200  # lines
 FINE_TUNING_SHARE = 0.2  # of the rate that a model of that width is trained with from scratch
 OPTIMISATION = ("optimizer", "schedule", "learning_rate", "warmup", "batch_tokens")
@@ -65,8 +67,8 @@ def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
     if recipe.model.from_ is None:
         choices += _model(recipe, facts)
         if recipe.tokenizer.kind in ("bpe", "unigram") and not recipe.tokenizer.files:
-            size = vocabulary_size(facts.characters)
-            choices.append(Choice("tokenizer.size", size, f"{facts.characters:,} characters"))
+            counted = f"{facts.lines:,} {facts.unit}" if facts.unit == PAIRS else f"{facts.characters:,} characters"
+            choices.append(Choice("tokenizer.size", vocabulary_size(facts), counted))
     return choices
 
 
@@ -81,13 +83,32 @@ def _model(recipe: Recipe, facts: DataFacts) -> list[Choice]:
     if "norm" in names:
         choices.append(Choice("model.norm", "pre", "needs no long warm-up"))
     if "dropout" in names:
-        choices.append(Choice("model.dropout", dropout(facts.lines), size))
+        choices.append(_dropout(recipe, facts, size))
     return choices
 
 
-def vocabulary_size(characters: int) -> int:
-    """A piece should occur often enough to be learned: about one piece per 500 characters, in round numbers."""
-    return min(8000, max(500, characters // 500 // 500 * 500))
+def _dropout(recipe: Recipe, facts: DataFacts, size: str) -> Choice:
+    """By the size of the data, and little where the run is too short to overfit it."""
+    minutes = recipe.training.minutes
+    if minutes is not None and minutes * CHARACTERS_PER_MINUTE < FEW_EPOCHS * facts.characters:
+        return Choice("model.dropout", 0.1, f"few epochs in {minutes:g} minutes")
+    return Choice("model.dropout", dropout(facts.lines), size)
+
+
+def only_on_outputs(recipe: Recipe) -> list[Choice]:
+    """Dropout on the outputs of sub-layers only, which takes less time and scores as well."""
+    names = require_family(recipe.model.family).settings.model_fields
+    inner = (name for name in ("attention_dropout", "activation_dropout") if name in names)
+    return [Choice(f"model.{name}", 0.0, "saves time") for name in inner]
+
+
+def vocabulary_size(facts: DataFacts) -> int:
+    """A piece should occur often enough to be learned: about one per 7 pairs or per 500 characters, in round numbers.
+
+    Pairs are counted as such because a Chinese sentence has few characters, but many different ones.
+    """
+    pieces = facts.lines // 7 if facts.unit == PAIRS else facts.characters // 500
+    return min(8000, max(500, pieces // 500 * 500))
 
 
 def dropout(lines: int) -> float:

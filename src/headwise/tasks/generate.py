@@ -21,6 +21,7 @@ from headwise.tasks.automatic import (
     DataFacts,
     before_tokenizing,
     choose,
+    only_on_outputs,
     optimisation,
     optimises_itself,
 )
@@ -102,6 +103,7 @@ class Generate(TextTask):
         if any(choice.key == "model.preset" for choice in choices):
             choices.append(Choice("model.max_length", 256, "a small model"))
             choices.append(Choice("model.positions", "rotary", "a small model"))
+            choices += only_on_outputs(recipe)
         if not optimises_itself(recipe):
             choices.append(Choice("training.optimizer", "adamw", "does not memorise"))
             choices.append(Choice("training.weight_decay", 0.1, "does not memorise"))
@@ -125,7 +127,7 @@ class Generate(TextTask):
         unseen = set(tokens) - self.open_store(prepared.training.directory).used("text")
         if start is not None:  # the model that is fine-tuned has learned from other text before
             unseen &= set(unseen_tokens(start, "model.from"))
-        told = {UNSEEN: sorted(unseen)} if unseen else {}
+        told = {**prepared.assets.preprocessing, **({UNSEEN: sorted(unseen)} if unseen else {})}
         return replace(prepared, assets=replace(prepared.assets, preprocessing=told))
 
     def sizes(self, assets: Assets, recipe: Recipe) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from headwise.decoding.engine import AutoEngine, Engine
 from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
-from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
+from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, only_on_outputs, optimisation
 from headwise.tasks.interface import Evaluated, Facts, LineScore, OnProgress, Prepared, check_shown
 from headwise.tasks.prefixes import Asked, choose_prefix, prefixes_of
 from headwise.tasks.text_data import TextTask
@@ -67,6 +67,9 @@ class Translate(TextTask):
 
     def automatic(self, recipe: Recipe, facts: DataFacts) -> list[Choice]:
         choices = before_tokenizing(recipe, facts)
+        if any(choice.key == "model.preset" for choice in choices):
+            choices.append(Choice("decoding.length_penalty", 1.5, "a small model stops too early"))
+            choices += only_on_outputs(recipe)
         chosen, _ = choose(recipe, choices)
         batch_tokens = 1024 if facts.lines < 200_000 else 4096
         width = getattr(chosen.model.settings, "model_dim", 128)

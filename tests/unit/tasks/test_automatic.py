@@ -26,7 +26,7 @@ def pairs(count: int) -> DataFacts:
 
 @pytest.mark.parametrize(
     ("count", "preset", "dropout", "vocabulary"),
-    [(1_000, "tiny", 0.3, 500), (29_000, "tiny", 0.2, 3000), (200_000, "small", 0.1, 8000), (10**7, "base", 0.1, 8000)],
+    [(1_000, "tiny", 0.3, 500), (29_000, "tiny", 0.2, 4000), (200_000, "small", 0.1, 8000), (10**7, "base", 0.1, 8000)],
 )
 def test_a_corpus_of_any_size_gets_a_model_that_fits_it(
     count: int, preset: str, dropout: float, vocabulary: int
@@ -80,7 +80,24 @@ def test_only_minutes_alone_need_a_plan() -> None:
 
 
 def test_vocabularies_are_round_and_bounded() -> None:
-    assert [vocabulary_size(count) for count in (10, 400_000, 1_772_238, 10**9)] == [500, 500, 3500, 8000]
+    texts = [DataFacts(40, count) for count in (10, 400_000, 1_772_238, 10**9)]
+    assert [vocabulary_size(facts) for facts in texts] == [500, 500, 3500, 8000]
+    assert [vocabulary_size(pairs(count)) for count in (10, 1_000, 29_000, 10**6)] == [500, 500, 4000, 8000]
+    chinese = DataFacts(25_440, 250_000, "pairs")  # few characters, many different ones
+    assert vocabulary_size(chinese) == 3500
+
+
+def test_a_short_run_cannot_overfit_and_gets_little_dropout() -> None:
+    assert chosen(pairs(29_000), training={"minutes": 10.0})["model.dropout"] == 0.1
+    assert chosen(pairs(29_000), training={"minutes": 60.0})["model.dropout"] == 0.2
+    assert chosen(pairs(1_000), training={"minutes": 10.0})["model.dropout"] == 0.3
+
+
+def test_dropout_inside_of_layers_is_left_out_where_the_family_has_it() -> None:
+    found = chosen(pairs(29_000))
+    assert (found["model.attention_dropout"], found["model.activation_dropout"]) == (0.0, 0.0)
+    assert "model.attention_dropout" not in chosen(pairs(29_000), model={"family": "rnn"})
+    assert "model.attention_dropout" not in chosen(pairs(29_000), model={"preset": "small"})
 
 
 def test_a_model_that_is_fine_tuned_gets_a_low_falling_rate_by_its_own_width(word_model: Path) -> None:
