@@ -200,9 +200,7 @@ class Translator:
         sources = self.tokenizers.source.encode_batch(written)
         requests = None
         if glossary or protect or any(prefixes):
-            requests = [
-                self._request(*each, glossary, protect) for each in zip(before, texts, prefixes, strict=True)
-            ]
+            requests = [self._request(*each, glossary, protect) for each in zip(before, texts, prefixes, strict=True)]
         found = self._search(sources, options, requests)
         return [self._translations(hypotheses, options.length_penalty) for hypotheses in found]
 
@@ -249,7 +247,9 @@ class Translator:
             made[place].append(Hypothesis.of(new[number] or (), ended, hypothesis.stopped, options.length_penalty))
         return [made[place] for place in places]
 
-    def _request(self, front: str, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool) -> Request:
+    def _request(
+        self, front: str, text: str, prefix: str | None, glossary: Mapping[str, str], protect: bool
+    ) -> Request:
         required = glossary_terms(text, glossary) + (protected_spans(text) if protect else [])
         start = tuple(self.tokenizers.target.encode(prefix)) if prefix else ()
         if not required:
