@@ -130,7 +130,8 @@ class ReadWork:
         except DataError as error:
             which = "the picture" if self.count == 1 else f"picture {number}"
             status = 413 if isinstance(error, BadPicture) and error.reason == "huge" else 400
-            raise RequestError(status, f"{which} {error.problem}") from None
+            refusal = RequestError(status, f"{which} {error.problem}")
+        raise refusal  # out here, so that it does not keep the other error, and with that the picture, in memory
 
 
 # ---- bounds

@@ -58,7 +58,8 @@ class ReadWork:
             return self.model.served.read(content, MAX_SECONDS)
         except DataError as error:
             status = 413 if isinstance(error, TooLong) else 400
-            raise RequestError(status, f"the sound {error.problem}") from None
+            refusal = RequestError(status, f"the sound {error.problem}")
+        raise refusal  # out here, so that it does not keep the other error in memory
 
 
 class TranscriptionModel(ServedModel):
