@@ -67,11 +67,13 @@ class Assets:
         names = set(os.listdir(directory))
         text = TokenizerPair.load(directory) if any(name.endswith("tokenizer.json") for name in names) else None
         labels = _read_labels(directory / LABELS) if LABELS in names else ()
-        return cls(text, labels, read_preprocessing(directory) if PREPROCESSING in names else {})
+        return cls(text, labels, read_preprocessing(directory))
 
 
 def read_preprocessing(directory: Path) -> dict[str, Any]:
-    return read_json(directory / PREPROCESSING, _LARGEST_PREPROCESSING)
+    """How the model reads pictures or sound; empty for one of text."""
+    file = directory / PREPROCESSING
+    return read_json(file, _LARGEST_PREPROCESSING) if file.is_file() else {}
 
 
 def _read_labels(file: Path) -> tuple[str, ...]:

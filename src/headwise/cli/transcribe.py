@@ -32,6 +32,9 @@ def transcribe(
     silence: Annotated[
         float | None, typer.Option("--silence", help="Decibels; what stays below is not read. [default: -60]")
     ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="torch, ctranslate2, or auto: the faster one that can run the model.")
+    ] = "auto",
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Windows decoded together. [default: 8]")] = None,
 ) -> None:
     """Transcribe sound files: print one line of text per file.
@@ -55,7 +58,7 @@ def transcribe(
     from headwise.decoding.transcript import subtitles
     from headwise.workflows.transcribe import open_transcriber
 
-    opened = open_transcriber(model)
+    opened = open_transcriber(model, engine)
     asked = {"language": language, "task": "translate" if translate else None, "beam": beam, "silence": silence}
     with output(output_file) as stream, progress("seconds") as advance:
         found = opened.transcribe_each(

@@ -23,4 +23,9 @@ class Sound(Section):
     time_masks: _Count = Field(2, description="stretches of time that are hidden (SpecAugment)")
     time_width: Fraction = Field(0.1, description="longest hidden stretch, as a share of the recording")
     frequency_masks: _Count = Field(2, description="bands of frequencies that are hidden (SpecAugment)")
+    short_first: _Count = Field(
+        0,
+        description="epochs until all recordings are heard: the first has the shortest third only, each more than the "
+        "last; where what is said is easier to find in short ones",
+    )
     frequency_width: Fraction = Field(0.2, description="widest hidden band, as a share of all mel bins")

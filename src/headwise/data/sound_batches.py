@@ -19,6 +19,8 @@ from headwise.text.ragged import Ragged
 from headwise.text.tokenizer import BOS, EOS, PAD
 
 Ints = NDArray[np.integer]
+LEFT_OUT = np.iinfo(np.int32).max  # positions that fit no batch
+FIRST_SHARE = 1 / 3  # of the recordings, the shortest: what the first epoch has, where short ones come first
 
 
 def sound_batch(
@@ -67,8 +69,9 @@ class SoundBatches:
         positions = np.array([padded(int(count)) // 2 - 1 for count in self.frames], dtype=np.int64)
         # A text that does not fit the decoder is left out, like a sound that does not fit a batch.
         too_long = texts.astype(np.int64) + len(self.prompt) > longest
-        positions[too_long] = np.iinfo(np.int32).max
+        positions[too_long] = LEFT_OUT
         self.planner = Planner(positions, texts, batch_tokens, seed)
+        self._positions, self._texts, self._budget = positions, texts, batch_tokens
         self._planned: tuple[int, Plan] | None = None
 
     @property
@@ -98,5 +101,16 @@ class SoundBatches:
     def _plan(self, epoch: int) -> Plan:
         epoch = epoch if self.shuffle else 0
         if self._planned is None or self._planned[0] != epoch:
-            self._planned = (epoch, self.planner.plan(epoch) if self.shuffle else self.planner.fixed())
+            self._planned = (epoch, self._planner(epoch).plan(epoch) if self.shuffle else self.planner.fixed())
         return self._planned[1]
+
+    def _planner(self, epoch: int) -> Planner:
+        """Early epochs leave long recordings out, as far as `short_first` says."""
+        ramp = 0 if self.variation is None else self.variation.short_first
+        if epoch >= ramp:
+            return self.planner
+        share = FIRST_SHARE + (1 - FIRST_SHARE) * epoch / ramp
+        longest = np.quantile(self.frames, share, method="inverted_cdf")
+        return Planner(
+            np.where(self.frames <= longest, self._positions, LEFT_OUT), self._texts, self._budget, self.seed
+        )

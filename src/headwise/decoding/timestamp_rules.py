@@ -19,10 +19,8 @@ def speech_rules(tokens: SpeechTokens, timestamps: bool) -> tuple[Rule, ...]:
     """The rules of a model, with timestamps or without."""
     rules: list[Rule] = []
     timed = tokens.timestamps if timestamps else None
-    never = {*tokens.suppress, *tokens.languages.values(), *tokens.tasks.values()} - {EOS}
-    never |= {number for number in (tokens.no_timestamps, tokens.no_speech, tokens.previous) if number is not None}
-    if never:
-        rules.append(Suppress(sorted(never)))
+    if never := tokens.never():
+        rules.append(Suppress(never))
     if tokens.timestamps is not None and timed is None:
         rules.append(NoTimestamps(tokens.timestamps))
     if tokens.suppress_first:

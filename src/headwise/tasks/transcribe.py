@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,14 @@ from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.decoding import transcriber
-from headwise.errors import DataError, UsageError
+from headwise.decoding.speech_options import SpeechEngine
+from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
 from headwise.tasks.served_transcriber import ServedTranscriber
+from headwise.text.speech_tokens import SpeechTokens
 
 if TYPE_CHECKING:
     from headwise.data.feature_store import FeatureStore
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from headwise.models.interface import Network
     from headwise.training.hooks import Scorer
 
-ENGINES = ("auto", "torch")
+ENGINES = ("auto", "torch", "ctranslate2")
 SAMPLES = 2  # shown in validation
 # Characters of text below which pieces of words would be too rare to learn: then tokens are characters.
 FEW_CHARACTERS = 500_000
@@ -161,19 +164,34 @@ class Transcribe(Task):
 
     # ---- using a model
 
-    def open(self, bundle: Bundle, engine: str = "auto", *, device: str = "cpu", **options: Any) -> Transcriber:
-        """Opens a transcriber on torch."""
+    def open(
+        self, bundle: Bundle, engine: str = "auto", *, precision: str = "int8", device: str = "cpu", **options: Any
+    ) -> Transcriber:
+        """Opens a transcriber on torch or ctranslate2; `auto` takes the faster one that can run the model."""
         from headwise.tasks.sound_data import tokens_of
 
         if engine not in ENGINES:
             raise UsageError(f"unknown engine '{engine}'; choose one of {', '.join(ENGINES)}")
         assets = Assets.load(bundle.path)
         tokens = tokens_of(assets, bundle.settings, bundle.path)
-        tokenizer = assets.tokenizers.target
-        from headwise.bundle.weights import load_model
-        from headwise.decoding.torch_speech import TorchSpeech
 
-        return Transcriber(bundle, tokenizer, tokens, TorchSpeech(load_model(bundle, device), tokens, frozen=True))
+        def on_torch() -> SpeechEngine:
+            from headwise.bundle.weights import load_model
+            from headwise.decoding.torch_speech import TorchSpeech
+
+            return TorchSpeech(load_model(bundle, device), tokens, frozen=True)
+
+        def opened(found: SpeechEngine) -> Transcriber:
+            return Transcriber(bundle, assets.tokenizers.target, tokens, found)
+
+        if engine == "torch" or (engine == "auto" and device != "cpu"):
+            return opened(on_torch())
+        try:
+            return opened(_fast_engine(bundle, assets, tokens, precision, on_torch))
+        except (WorkFailed, UsageError):
+            if engine == "ctranslate2":
+                raise
+            return opened(on_torch())
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> SpeechScores:
         """Transcribes the recordings of the table or folder `sounds`, and compares with their texts."""
@@ -205,6 +223,19 @@ class Transcribe(Task):
 
 
 TASK = Transcribe()
+
+
+def _fast_engine(
+    bundle: Bundle, assets: Assets, tokens: SpeechTokens, precision: str, on_torch: Callable[[], SpeechEngine]
+) -> SpeechEngine:
+    if not importlib.util.find_spec("ctranslate2"):
+        raise UsageError("the ctranslate2 engine is not installed; pip install ctranslate2, or use --engine torch")
+    from headwise.decoding.ctranslate2_speech import LANGUAGES_FROM, CTranslate2Speech
+    from headwise.interop.ctranslate2.kept import kept_export
+
+    if tokens.languages and len(tokens.published_order(assets.tokenizers.target.size)) < LANGUAGES_FROM:
+        raise UsageError("ctranslate2 detects languages only with the vocabulary of Whisper; use the torch engine")
+    return CTranslate2Speech(kept_export(bundle, assets.tokenizers, precision), bundle, tokens, on_torch)
 
 
 def first_recordings(files: Any, most: int, window: int) -> tuple[list[str], list[str]]:

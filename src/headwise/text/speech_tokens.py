@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from headwise.config.family import Section
 from headwise.errors import ModelError, UsageError
-from headwise.text.vocabulary import BOS, EOS
+from headwise.text.vocabulary import BOS, EOS, PAD, UNK
 
 KIND = "log-mel"
 SECONDS_PER_TIMESTAMP = 0.02
@@ -66,6 +66,24 @@ class SpeechTokens(Section):
         marks = {*self.languages.values(), *self.tasks.values(), self.no_timestamps, self.no_speech, self.previous}
         times = range(vocab, vocab) if self.timestamps is None else range(self.timestamps, vocab)
         return frozenset(number for number in (*marks, *times, *range(EOS + 1)) if number is not None)
+
+    def never(self) -> list[int]:
+        """What a transcript never has: suppressed tokens, and marks that stand in prompts only."""
+        found = {*self.suppress, *self.languages.values(), *self.tasks.values()} - {EOS}
+        found |= {n for n in (self.no_timestamps, self.no_speech, self.previous) if n is not None}
+        return sorted(found)
+
+    def published_order(self, vocab: int) -> list[int]:
+        """Our ids in the order of published models: text, end, begin, marks, 'no timestamps', times.
+
+        CTranslate2 tells what a token is by where it stands there. Padding and unknown, which no text has, are left
+        out.
+        """
+        times = range(vocab, vocab) if self.timestamps is None else range(self.timestamps, vocab)
+        languages_first = (*self.languages.values(), *self.tasks.values(), self.previous, self.no_speech)
+        marks = [number for number in (*languages_first, self.no_timestamps) if number is not None]
+        apart = {PAD, UNK, BOS, EOS, *marks, *times}
+        return [*(number for number in range(vocab) if number not in apart), EOS, BOS, *marks, *times]
 
 
 class _Preprocessing(Section):

@@ -9,9 +9,9 @@ from headwise.errors import ModelError
 from headwise.tasks.transcribe import TASK, Transcriber
 
 
-def open_transcriber(model: str | Path) -> Transcriber:
+def open_transcriber(model: str | Path, engine: str = "auto") -> Transcriber:
     """Opens the model; another kind of model is an error that says so."""
     bundle = open_bundle(model)
     if bundle.task_name != TASK.name:
         raise ModelError(f"{bundle.path} is a model of the task '{bundle.task_name}', which does not transcribe")
-    return TASK.open(bundle)
+    return TASK.open(bundle, engine)

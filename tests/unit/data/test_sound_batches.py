@@ -105,3 +105,16 @@ def test_validation_is_the_same_in_every_epoch(store: FeatureStore) -> None:
     assert [fixed.make(Cursor(0, i)).lines.tolist() for i in range(fixed.count(0))] == [
         fixed.make(Cursor(7, i)).lines.tolist() for i in range(fixed.count(7))
     ]
+
+
+def test_short_recordings_come_first_if_asked_for_and_then_all(store: FeatureStore) -> None:
+    made = batches(store, variation=Sound(short_first=2))
+    heard = [
+        sorted(line for batch, _ in walk(made, Cursor(epoch, 0), epoch + 1) for line in batch.lines.tolist())
+        for epoch in range(4)
+    ]
+    assert heard == [[2, 3, 4], [2, 3, 4, 5, 6, 7], list(range(2, 10)), list(range(2, 10))]
+    assert made.make(Cursor(1, 0)).lines.tolist() == made.make(Cursor(1, 0)).lines.tolist()
+    assert batches(store, variation=Sound(short_first=2), shuffle=False).count(0) == batches(
+        store, shuffle=False
+    ).count(0)

@@ -62,3 +62,13 @@ def test_a_damaged_file_is_named(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(ModelError, match=problem) as caught:
         read_speech_tokens({**preprocessing(80), **change}, 80, 100, Path("model"))
     assert str(caught.value).startswith("model: preprocessing.json")
+
+
+def test_the_published_order_has_text_first_and_times_last() -> None:
+    tokens = SpeechTokens(
+        languages={"en": 9}, tasks={"transcribe": 7, "translate": 8}, previous=10, no_speech=11, no_timestamps=12,
+        timestamps=13, suppress=[5],
+    )  # fmt: skip
+    assert tokens.published_order(16) == [4, 5, 6, 3, 2, 9, 7, 8, 10, 11, 12, 13, 14, 15]
+    assert tokens.never() == [5, 7, 8, 9, 10, 11, 12]
+    assert SpeechTokens(no_timestamps=1).published_order(6) == [4, 5, 3, 2, 1]

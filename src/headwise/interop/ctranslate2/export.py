@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from headwise.bundle.assets import PREPROCESSING, read_preprocessing
 from headwise.bundle.declaration import LARGEST_SETTING
 from headwise.bundle.directory import (
     TOKENIZERS,
@@ -70,14 +71,16 @@ def export(
     family = _family(bundle.family)
     assert family is not None
     weights = _read_weights(bundle)
-    sizes = bundle.architecture
+    sizes, preprocessing = _sizes(bundle), read_preprocessing(bundle.path)
+    # How sound is read, and what its tokens mean, is told to families that have such.
+    told = {"preprocessing": preprocessing} if preprocessing else {}
     if sizes.get("positions") != "learned":  # learned ones end where they end
         sizes = {**sizes, "max_length": positions or table_length(sizes)}
 
     def fill(new: Path) -> None:
         from ctranslate2 import specs  # imports torch, which takes a second or two: an export is made once
 
-        spec = family.build(specs, sizes, weights, tokenizers)
+        spec = family.build(specs, sizes, weights, tokenizers, **told)
         spec.validate()
         spec.optimize(quantization="float32")
         if precision == "int8":
@@ -85,6 +88,8 @@ def export(
         spec.save(str(new))
         if complete:
             tokenizers.save(new)
+            if preprocessing:
+                write_json(new / PREPROCESSING, preprocessing)
             example = family.example(sizes, tokenizers) if hasattr(family, "example") else ""
             (new / "README.md").write_text(readme(bundle, "CTranslate2", example), encoding="utf-8")
         files = {path.name: file_hash(path) for path in sorted(new.iterdir())}
@@ -117,8 +122,13 @@ def cannot_export(bundle: Bundle) -> str | None:
     if family is None:
         return f"ctranslate2 has no model of family '{bundle.family}'"
     lacks: Callable[[dict[str, Any]], str | None] = getattr(family, "lacks", lambda sizes: None)
-    missing = lacks(bundle.architecture)
+    missing = lacks(_sizes(bundle))
     return f"ctranslate2 has no {missing.removeprefix('an ').removeprefix('a ')}" if missing else None
+
+
+def _sizes(bundle: Bundle) -> dict[str, Any]:
+    """All settings: an imported model may declare only those that its files name."""
+    return {**bundle.settings.model_dump(mode="json"), **bundle.architecture}
 
 
 def _family(name: str) -> ModuleType | None:
@@ -145,7 +155,7 @@ def is_current(bundle: Bundle, directory: Path, precision: str) -> bool:
 
 def origin(bundle: Bundle) -> dict[str, Any]:
     """All that decides what an export is, beside its precision: another architecture is another export."""
-    made_from = {name: digest for name, digest in bundle.files.items() if name in (WEIGHTS, *TOKENIZERS)}
+    made_from = {name: digest for name, digest in bundle.files.items() if name in (WEIGHTS, *TOKENIZERS, PREPROCESSING)}
     return {
         "revision": REVISION, "family": bundle.family, "architecture": bundle.architecture, "made_from": made_from
     }  # fmt: skip
@@ -174,6 +184,8 @@ def _to_int8(variable: type, layer: Any, path: str, value: Any) -> None:
     if not hasattr(layer, f"{name}_scale") or isinstance(value, str):  # a string is the name of an equal one
         return
     matrix: Array = value.numpy()
+    if matrix.ndim != 2:  # convolutions are a small part of the time
+        return
     largest = np.abs(matrix).max(axis=1, keepdims=True)
     scale = LARGEST_INT8 / np.maximum(largest, 1e-30)
     setattr(layer, name, variable(np.rint(matrix * scale).astype(np.int8)))

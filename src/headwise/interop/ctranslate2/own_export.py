@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 
-from headwise.bundle.assets import Assets
+from headwise.bundle.assets import Assets, read_preprocessing
 from headwise.bundle.directory import check_files
 from headwise.config.families import find_family
 from headwise.errors import ModelError
-from headwise.interop.ctranslate2.directory import Directory, read_weights
+from headwise.interop.ctranslate2.directory import Directory, Rows, read_weights
 from headwise.interop.ctranslate2.export import MANIFEST
 from headwise.interop.huggingface.published import licence_of
 from headwise.interop.imported import Imported
 from headwise.interop.keys import Key, Orders
 from headwise.text.tokenizer import TokenizerPair
 
+# Which row of the export each of our tokens has, and what rows there are besides; (architecture, preprocessing) ->
+Arrange = Callable[[dict[str, Any], Mapping[str, Any]], tuple[Orders, dict[str, Rows]]]
+
+
+def in_our_order(architecture: dict[str, Any], preprocessing: Mapping[str, Any]) -> tuple[Orders, dict[str, Rows]]:
+    """Most exports have all of our tokens in our order, those without a vector too."""
+    absent, names = int(architecture.get("absent", 0)), ("source", "target")
+    sizes = {side: int(architecture.get(f"{side}_vocab", architecture.get("vocab", 0))) for side in names}
+    return Orders({side: torch.arange(absent, size) for side, size in sizes.items()}), {}
+
 
 def read_own(
-    directory: Directory, keys: Callable[[dict[str, Any]], Iterable[Key]], settings: Iterable[str], family: str
+    directory: Directory,
+    keys: Callable[[dict[str, Any]], Iterable[Key]],
+    settings: Iterable[str],
+    family: str,
+    arrange: Arrange = in_our_order,
 ) -> Imported:
     """The model that was exported; bit for bit, if the export is float32."""
     manifest, file = directory.manifest, directory.path / MANIFEST
@@ -46,17 +60,15 @@ def read_own(
     except ValueError as error:
         raise ModelError(f"{file} declares an impossible architecture: {error}") from None
     architecture = {**sizes, **whole.model_dump(mode="json")}
-    absent = int(architecture.get("absent", 0))
-    # An export has rows for the tokens without a vector too.
-    orders = Orders(
-        {"source": torch.arange(absent, pair.source.size), "target": torch.arange(absent, pair.target.size)}
-    )
-    weights = read_weights(directory, family, architecture, keys(architecture), orders, settings=settings)
+    preprocessing = read_preprocessing(directory.path)
+    orders, rows = arrange(architecture, preprocessing)
+    weights = read_weights(directory, family, architecture, keys(architecture), orders, rows=rows, settings=settings)
     told = manifest.get("origin")
     origin = {"licence": licence_of(directory.path), **(told if isinstance(told, dict) else {})}
     languages = manifest.get("languages")
     return Imported(
-        family, str(manifest.get("task") or declared.tasks[0]), architecture, weights, Assets(pair),
+        family, str(manifest.get("task") or declared.tasks[0]), architecture, weights,
+        Assets(pair, preprocessing=preprocessing),
         tuple(map(str, languages)) if isinstance(languages, list) else (),
         origin={**origin, "format": "ctranslate2", "source": directory.path.name},
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,16 @@ import torch
 
 from headwise.bundle.assets import Assets
 from headwise.errors import ModelError
-from headwise.interop.ctranslate2.directory import Directory, read_weights
+from headwise.interop.ctranslate2.directory import Directory, Rows, read_weights
 from headwise.interop.ctranslate2.layer_keys import stack_keys, stack_settings
+from headwise.interop.ctranslate2.own_export import read_own
 from headwise.interop.huggingface.published import licence_of
 from headwise.interop.imported import Imported
 from headwise.interop.keys import Key, Orders
 from headwise.interop.whisper_tokens import special_tokens
 from headwise.nn.sound_stem import sinusoids_in_halves
 from headwise.text.published import Numbering, adopt, read_parts
-from headwise.text.speech_tokens import preprocessing
+from headwise.text.speech_tokens import SpeechTokens, preprocessing
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 READS = ("WhisperSpec",)
@@ -28,6 +29,10 @@ _NAMES = {"suppress_ids": "suppress_tokens", "suppress_ids_begin": "begin_suppre
 
 
 def read(directory: Directory) -> Imported:
+    settings = [*stack_settings(*_STACKS), f"encoder/{_POSITIONS}",
+                *(f"decoder/projection/{name}" for name in ("weight", "weight_scale", "bias"))]  # fmt: skip
+    if directory.manifest:
+        return read_own(directory, keys, settings, "whisper", _arrange)
     vocabulary = directory.vocabulary("vocabulary")
     named = dict(enumerate(vocabulary))
     try:
@@ -38,8 +43,6 @@ def read(directory: Directory) -> Imported:
     tokenizer, origin = adopt(read_parts(directory.path), numbering, directory.path / "tokenizer.json", documents=False)
     architecture = {**_architecture(directory), "vocab": numbering.vocab, "absent": numbering.absent}
     _check_positions(directory, architecture)
-    settings = [*stack_settings(*_STACKS), f"encoder/{_POSITIONS}",
-                *(f"decoder/projection/{name}" for name in ("weight", "weight_scale", "bias"))]  # fmt: skip
     orders = Orders({side: torch.tensor(numbering.order) for side in ("source", "target")})
     weights = read_weights(directory, "whisper", architecture, keys(architecture), orders, settings=settings)
     config = {**directory.config, **{new: directory.config.get(old) for old, new in _NAMES.items()}}
@@ -51,6 +54,17 @@ def read(directory: Directory) -> Imported:
         origin={"format": "ctranslate2", "source": directory.path.name, "model_type": "whisper",
                 "licence": licence_of(directory.path), "tokenizers": [origin.as_dict()]},
     )  # fmt: skip
+
+
+def _arrange(architecture: dict[str, Any], preprocessing: Mapping[str, Any]) -> tuple[Orders, dict[str, Rows]]:
+    """An export has the order of published models, and no rows for padding and unknown, whose vectors nothing reads."""
+    tokens = SpeechTokens.model_validate(preprocessing.get("tokens", {}))
+    vocab, absent = architecture["vocab"], architecture["absent"]
+    present = tokens.published_order(vocab)
+    lacking = sorted(set(range(absent, vocab)) - set(present))
+    place = {number: row for row, number in enumerate([*present, *lacking])}
+    order = torch.tensor([place[number] for number in range(absent, vocab)])
+    return Orders({"target": order}), {"target": Rows((None,) * len(lacking))}
 
 
 def keys(architecture: dict[str, Any]) -> Iterator[Key]:
