@@ -47,6 +47,7 @@ RUNS = {
     "serving": Run("serving.py", ON_MODEL),
     "startup": Run("startup.py", ON_MODEL),
     "importing": Run("importing.py", corpora=False),
+    "transcription": Run("transcription.py"),
     "scaling": Run("scaling.py", corpora=False),
     "time_to_quality": Run("time_to_quality.py"),
     "first_try": Run("first_try.py"),

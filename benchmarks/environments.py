@@ -24,6 +24,7 @@ PACKAGES = {
     "libretranslate": ["flask==3.1.3", "waitress==3.0.2"],
     "joeynmt": ["joeynmt==2.3.0", "sentencepiece==0.2.0", "importlib_metadata"],
     "xtransformers": ["x-transformers==2.31.10"],
+    "faster-whisper": ["faster-whisper==1.2.1"],
     "performer": ["performer-pytorch==1.1.4"],
     # It requires torchvision, of which the class that is measured uses nothing.
     "vit-pytorch": ["--no-deps", "vit-pytorch==1.26.11", "einops==0.8.1"],

@@ -48,7 +48,7 @@ class CTranslate2Speech:
     ) -> list[Spoken]:
         if asked.temperature > 0:
             return self._sampler().search(windows, prompts, asked)
-        running = []
+        running: list[tuple[int, Any]] = []
         for length in sorted({len(prompt) for prompt in prompts}):  # prompts of one batch are equally long
             places = [place for place, prompt in enumerate(prompts) if len(prompt) == length]
             size = self._workers.share(len(places), len(places))
