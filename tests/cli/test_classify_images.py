@@ -109,4 +109,4 @@ def test_look_draws_the_heads_over_the_picture(stripes_model: Path, tmp_path: Pa
     wrong = run("look", "--model", stripes_model, picture, "--target", "sitting", "--output", tmp_path / "no.html")
     assert (wrong.code, "no label 'sitting'" in wrong.err) == (2, True)
     words = run("look", "--model", stripes_model, picture, "--between", "a", "b")
-    assert (words.code, "a picture has none" in words.err) == (2, True)
+    assert (words.code, "does not read text" in words.err) == (2, True)

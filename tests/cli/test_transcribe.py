@@ -69,3 +69,15 @@ def test_a_cut_file_is_transcribed_with_a_warning(whisper: Path, tmp_path: Path)
     assert done.code == 0
     assert "warning" in done.err
     assert "cut off" in done.err
+
+
+def test_look_shows_attention_over_the_sound(whisper: Path, tmp_path: Path) -> None:
+    file = save(tmp_path / "a.wav", noise(0.7))
+    done = run("look", "--model", whisper, file, "--beam", 1, "--output", tmp_path / "a.html")
+    assert (done.code, (tmp_path / "a.html").is_file()) == (0, True)
+    done = run("look", "--model", whisper, file, "--target", "so", "--what", "alignment")
+    assert done.code == 0
+    assert done.lines[-1].endswith("⟨end⟩")
+    silent = save(tmp_path / "b.wav", 0 * noise(0.7))
+    assert "only silence" in run("look", "--model", whisper, silent, "--output", tmp_path / "b.png").err
+    assert "this model does not read text" in run("look", "--model", whisper, file, "--between", "a", "b").err

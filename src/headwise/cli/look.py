@@ -16,7 +16,7 @@ What = Literal[
 
 
 def look(
-    text: Annotated[str, typer.Argument(help="The sentence to look at, or the file of a picture.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at, or the file of a picture or sound.")],
     model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
     source_language: Annotated[
         str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
@@ -66,6 +66,7 @@ def look(
     - `headwise look --model RUN/model "The dog sleeps." --what alignment` prints links in Moses format (0-0 1-1)
     - `headwise look --model minilm "The animal slept because it was tired." --between it animal`
     - `headwise look --model RUN/model photo.png --output heads.html` draws every head's map over the picture
+    - `headwise look --model tiny.en talk.wav --output talk.html` shows the text being written from the sound
     - `headwise look --model RUN/model "Once upon a time" --what saliency --merge --output saliency.svg`
     """
     if output is None and what != "alignment" and not all(between):
@@ -84,7 +85,7 @@ def look(
         from headwise.look.capture import Look
 
         if not isinstance(seen, Look):
-            raise UsageError("--between is for two words of a text; a picture has none")
+            raise UsageError("--between is for two words of a text; this model does not read text")
         ranked = rank_heads(seen, *between)
         layer, head = layer or ranked[0].layer, head or ranked[0].head  # what a picture shows
         for one in ranked:

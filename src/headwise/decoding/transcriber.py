@@ -79,12 +79,16 @@ class Transcriber:
 
     def detect_language(self, sound: Sound) -> dict[str, float]:
         """The probability of each language that the model knows, by the first window with sound in it."""
+        return self.engine.languages([self.first_window(sound)[1]])[0]
+
+    def first_window(self, sound: Sound) -> tuple[Window, Features]:
+        """The first window with sound in it, and its features with their padding."""
         window = WindowReader(_blocks(sound, None), self.window * HOP, SpeechOptions().silence).next()
-        if window is None:
+        if window is None or len(window.samples) < SHORTEST:
             raise DataError(
                 "has no sound in it, only silence", file=None if isinstance(sound, np.ndarray) else str(sound)
             )
-        return self.engine.languages([self._features(window)])[0]
+        return window, self._features(window)
 
     # ---- windows
 

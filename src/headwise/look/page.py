@@ -87,10 +87,22 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "blocks": "\n".join(f'<script type="text/plain" id="{key}">{text}</script>' for key, text in blocks.items()),
     }
+    return _filled("page.html", values)
+
+
+def fill_page(name: str, values: dict[str, str], data: str) -> str:
+    """A page of its own, web/NAME.html with NAME.css and NAME.js: `values` are HTML, `data` is JSON for the script."""
+    style, script = _part(f"{name}.css"), _part(f"{name}.js")
+    policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'"
+    data = data.replace("<", "\\u003c")  # without "<" the data cannot close the script element
+    return _filled(f"{name}.html", {**values, "policy": policy, "style": style, "script": script, "data": data})
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
     filled = []
-    for part in _part("page.html").split("{{"):
-        name, closed, rest = part.partition("}}")
-        filled.append(values[name] + rest if closed else part)
+    for part in _part(name).split("{{"):
+        key, closed, rest = part.partition("}}")
+        filled.append(values[key] + rest if closed else part)
     return "".join(filled)
 
 

@@ -58,6 +58,13 @@ def mask_picture(length: int, path: str | Path, padding: int = 0) -> None:
     panels_picture([Panel("mask", "May attend", values, numbers, numbers, "position", "sees", "mask")], path)
 
 
+def sound_picture(
+    spectrogram: Floats, weights: Floats, tokens: Sequence[str], seconds: float, title: str, path: str | Path
+) -> None:
+    """Draws a spectrogram (frames, mels), and below it the attention of each token (T, S) over the same time."""
+    draw(path, [*tokens, title], lambda figure: _sound(figure, spectrogram, weights, tokens, seconds, title))
+
+
 # ---- the file
 
 
@@ -84,6 +91,27 @@ def draw(path: str | Path, texts: Iterable[str], fill: Callable[[Any], None]) ->
         dots = min(DOTS, MOST_DOTS / max(figure.get_size_inches()))
         figure.savefig(content, format=kind, dpi=dots, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
     write_whole(path, content.getvalue())
+
+
+# ---- sound
+
+
+def _sound(
+    figure: Any, spectrogram: Floats, weights: Floats, tokens: Sequence[str], seconds: float, title: str
+) -> None:
+    rows = max(1.5, CELL * len(tokens))
+    figure.set_size_inches(11.0, rows + 2.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1.6, rows), gridspec_kw={"hspace": 0.06})
+    upper.imshow(
+        spectrogram.T, origin="lower", aspect="auto", cmap="magma", extent=(0, seconds, 0, spectrogram.shape[1])
+    )
+    upper.set_ylabel("mel bin")
+    upper.set_title(title)
+    # Each row in shades of its own largest weight: what a token attends to most is as dark in all rows.
+    shares = weights / np.maximum(weights.max(axis=1, keepdims=True), 1e-9)
+    lower.imshow(shares, aspect="auto", cmap="Blues", interpolation="none", extent=(0, seconds, len(tokens), 0))
+    lower.set_yticks(np.arange(len(tokens)) + 0.5, [label[:LONGEST_LABEL] for label in tokens])
+    lower.set_xlabel("seconds")
 
 
 # ---- matrices

@@ -24,6 +24,7 @@ from headwise.text.speech_tokens import SpeechTokens
 if TYPE_CHECKING:
     from headwise.data.feature_store import FeatureStore
     from headwise.data.sound_batches import SoundBatches
+    from headwise.look.sound_look import SoundLook
     from headwise.models.interface import Network
     from headwise.training.hooks import Scorer
 
@@ -220,6 +221,29 @@ class Transcribe(Task):
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranscriber:
         return ServedTranscriber(name, self.open(bundle, engine, precision=precision))
+
+    def look(self, opened: Transcriber, item: str, target: str | None = None, **options: Any) -> SoundLook:
+        """Shows where in the first window of a sound file the model attends to, token by token as it writes."""
+        from headwise.decoding.speech_options import SpeechOptions, SpeechSearch
+        from headwise.look.sound_look import look_at_sound
+        from headwise.sound.features import frames_of
+
+        window, features = opened.first_window(item)
+        tokens, language = opened.tokens, None
+        if tokens.languages:
+            chances = opened.engine.languages([features])[0]
+            language = max(chances, key=lambda name: chances[name])
+        prompt = tokens.prompt(language, "transcribe", timestamps=False)
+        if target is None:
+            beam = SpeechOptions.of_model(opened.bundle.decoding, beam=options.get("beam")).beam
+            ids = opened.engine.search([features], [prompt], SpeechSearch(beam=beam))[0].tokens
+        else:  # texts of published models begin with a space
+            ids = tuple(opened.tokenizer.encode(target if tokens.no_speech is None else f" {target.strip()}"))
+        if len(prompt) + len(ids) > int(opened.bundle.architecture["max_length"]):
+            raise UsageError(f"the text has {len(ids)} tokens, more than the model can write at once; shorten --target")
+        heads = [(layer, head) for layer, head in tokens.alignment_heads]
+        frames = min(len(features), frames_of(len(window.samples)))
+        return look_at_sound(opened.network, opened.tokenizer, features, frames, prompt, ids, heads)
 
 
 TASK = Transcribe()
