@@ -72,8 +72,8 @@ def export(
     assert family is not None
     weights = _read_weights(bundle)
     sizes, preprocessing = _sizes(bundle), read_preprocessing(bundle.path)
-    # How sound is read, and what its tokens mean, is told to families that have such.
-    told = {"preprocessing": preprocessing} if preprocessing else {}
+    # What the special tokens of a speech model mean: for families that ask for it.
+    told = {"preprocessing": preprocessing} if getattr(family, "TAKES_PREPROCESSING", False) else {}
     if sizes.get("positions") != "learned":  # learned ones end where they end
         sizes = {**sizes, "max_length": positions or table_length(sizes)}
 

@@ -13,6 +13,8 @@ from headwise.nn.sound_stem import sinusoids_in_halves
 from headwise.text.speech_tokens import SpeechTokens
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
+TAKES_PREPROCESSING = True  # `build` is told what the special tokens mean
+
 
 def lacks(sizes: dict[str, Any]) -> str | None:
     """What of these settings CTranslate2 does not have."""
