@@ -6,7 +6,7 @@ What is read, and how, is the matter of `tasks/inputs/`; this knows labels alone
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,7 +219,8 @@ class Classify(Task):
         files = asked.pop(opened.inputs.field, "")
         if not files or asked:
             raise UsageError(f"{bundle.path} is a classifier: evaluate it with --{opened.inputs.field} FILE only")
-        examples = opened.inputs.examples([files] if isinstance(files, str) else files, opened.assets, columns)
+        assets = replace(opened.assets, labels=numbered_labels(bundle, opened.labels))
+        examples = opened.inputs.examples([files] if isinstance(files, str) else files, assets, columns)
         parts = []
         for start in range(0, len(examples.items), _CHUNK):
             parts.append(opened.logits(examples.items[start : start + _CHUNK]))
@@ -268,6 +269,14 @@ class LabelScorer:
 
 
 TASK = Classify()
+
+
+def numbered_labels(bundle: Bundle, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels in the order of the numbers of idx files: data.labels of the recipe, or as the model has them."""
+    recipe: Any = bundle.card.get("recipe")
+    named = recipe.get("data", {}).get("labels", ()) if isinstance(recipe, dict) else ()
+    in_order = tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+    return in_order if sorted(in_order) == sorted(labels) else labels
 
 
 def _trained_columns(bundle: Bundle) -> tuple[str, ...]:
