@@ -32,6 +32,7 @@ class Run:
     script: str
     arguments: tuple[str, ...] = ()
     corpora: bool = True  # needs HEADWISE_DATA
+    needs: str = ""  # another variable that must be set
 
 
 RUNS = {
@@ -51,6 +52,8 @@ RUNS = {
     "scaling": Run("scaling.py", corpora=False),
     "time_to_quality": Run("time_to_quality.py"),
     "first_try": Run("first_try.py"),
+    "classification": Run("classification.py", needs="HEADWISE_MINILM"),
+    "classification-speed": Run("classification.py", ("--parts", "speed"), needs="HEADWISE_MINILM"),
 }
 
 
@@ -77,6 +80,9 @@ def run(name: str) -> bool:
         return True
     if wanted.corpora and not os.environ.get("HEADWISE_DATA"):
         print("skipped: HEADWISE_DATA is not the folder of the corpora")
+        return True
+    if wanted.needs and not os.environ.get(wanted.needs):
+        print(f"skipped: {wanted.needs} is not set")
         return True
     command = [sys.executable, str(HERE / wanted.script), *wanted.arguments, "--json", str(FOLDER / f"{name}.json")]
     return subprocess.run(command, check=False).returncode == 0

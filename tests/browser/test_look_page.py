@@ -324,3 +324,23 @@ def test_the_page_speaks_chinese_where_its_language_is_chinese(browser: Any, see
     assert english == []
     assert "逐步查看" in words
     assert shown.problems == []
+    shown.page.close()
+
+
+def test_the_text_of_a_classifier_is_coloured_by_what_moved_its_label(
+    browser: Any, classifier_model: Path, tmp_path: Path
+) -> None:
+    import headwise
+
+    seen = headwise.load(classifier_model).look("dog cat red")
+    seen.save(tmp_path / "words.html")
+    shown = Shown(browser, tmp_path / "words.html")
+    assert shown.page.locator("#coloured-text").inner_text() == "dog cat red"
+    assert shown.page.locator("#coloured-label").inner_text() == "animals"
+    words = shown.page.locator("#coloured-text bdi")
+    titles = [words.nth(place).get_attribute("title").replace("−", "-") for place in range(3)]
+    assert [float(title) for title in titles] == pytest.approx(seen.saliency[0, 1:4], abs=1e-3)
+    colours = words.evaluate_all("all => all.map(word => getComputedStyle(word).backgroundColor)")
+    assert len(set(colours)) == 3
+    assert shown.problems == []
+    shown.page.close()
