@@ -190,7 +190,8 @@ def test_the_readme_speaks_of_no_command_that_does_not_exist(readme: str) -> Non
 @pytest.mark.parametrize("readme", READMES)
 def test_the_listing_of_the_readme_is_the_source_folder(readme: str) -> None:
     (listing,) = blocks(readme, "text")
-    listed = {line.split()[0].rstrip("/") for line in listing.splitlines()}
+    names = [re.findall(r"^[\w./]+(?:, [\w./]+)*", line)[0].split(", ") for line in listing.splitlines()]
+    listed = {name.rstrip("/") for several in names for name in several}
     source = ROOT / "src" / "headwise"
     folders = {path.parent.name for path in source.glob("*/__init__.py")}
     files = {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
