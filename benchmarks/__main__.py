@@ -44,6 +44,7 @@ RUNS = {
     "language_model": Run("language_model.py", corpora=False),
     "images": Run("images.py", corpora=False),
     "images-quality": Run("images.py", ("--quality",), corpora=False),
+    "long": Run("long.py", ("--picture", str(HERE.parent / "docs" / "pictures" / "long.svg")), corpora=False),
     "translation": Run("translation.py", ON_MODEL),
     "serving": Run("serving.py", ON_MODEL),
     "startup": Run("startup.py", ON_MODEL),

@@ -17,7 +17,7 @@ START, END = "<!-- table -->", "<!-- /table -->"
 # The order of the page; results that are not named here come last.
 ORDER = (
     "first_try", "time_to_quality", "training-tiny", "training-base", "training-rnn", "language_model", "images",
-    "images-quality", "classification", "classification-speed", "translation", "transcription", "generation",
+    "images-quality", "classification", "classification-speed", "long", "translation", "transcription", "generation",
     "serving", "startup", "importing", "scaling", "data", "kernels",
 )  # fmt: skip
 NOTHING = {
