@@ -57,7 +57,7 @@ def serve(
     ] = None,
     engine: Annotated[
         Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="For translation; see headwise translate."),
+        typer.Option("--engine", help="What runs the models; auto: the fast one where it can."),
     ] = "auto",
     precision: Annotated[
         Literal["int8", "float32"], typer.Option("--precision", help="Precision of the ctranslate2 engine.")
