@@ -63,7 +63,9 @@ class Draw:
         method, path, operation = self.choose.choice(self.routes)
         path = self._path(path, operation)
         content = operation.get("requestBody", {}).get("content", {})
-        body, headers = self._encoded(self._value(content["application/json"]["schema"])) if content else (b"", {})
+        body, headers = b"", {}
+        if content:  # routes that take files get their fields as JSON, or as whatever `_encoded` makes of them
+            body, headers = self._encoded(self._value(self.choose.choice(list(content.values()))["schema"]))
         if chance < 0.2:
             method = self.choose.choice(METHODS)
         elif chance < 0.35:

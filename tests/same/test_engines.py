@@ -180,8 +180,10 @@ def test_more_tokens_than_the_export_has_positions_for_are_refused(with_float32:
 def test_the_fast_engine_says_what_it_lacks_and_auto_takes_the_other(model: Path, with_float32: Translator) -> None:
     with pytest.raises(UsageError, match="sampling"):
         with_float32.translate(["one"], sample=Sampling(seed=1))
-    with pytest.raises(UsageError, match="glossary"):
-        with_float32.translate(["one two"], glossary={"two": "drei"})
+    with pytest.raises(UsageError, match="prefix"):
+        with_float32.translate(["one two"], prefix="eins")
+    replaced = with_float32.translate(["one two"], glossary={"two": "drei"})[0].text
+    assert replaced == "eins drei", "a term takes the place of what it translates, without a search of its own"
     auto = open_translator(model, "auto")
     assert auto.engine.name == "ctranslate2"
     assert auto.translate(["one two"])[0].text == "eins zwei"

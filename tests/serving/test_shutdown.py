@@ -71,6 +71,7 @@ def test_requests_unfinished_after_the_grace_time_get_503(held: Running, flag: P
 
 def test_an_engine_that_cannot_be_stopped_does_not_end_the_server_with_an_abort(word_model: Path) -> None:
     with serving(word_model, "torch", "", script=RIGGED) as running:
+        assert running.ask("GET", "/health").status == 200  # from now on it handles signals
         with pytest.raises(TimeoutError):  # the client leaves; torch goes on
             running.ask("POST", "/translate", {"q": "red " * 8, "source": "en", "target": "de"}, timeout=2)
         assert running.stop() == 0

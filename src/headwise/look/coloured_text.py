@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwise.look.pictures import draw
-
 if TYPE_CHECKING:
     from headwise.look.capture import Look
 
@@ -50,6 +48,8 @@ class ColouredText:
 
     def picture(self, path: str | Path) -> None:
         """Draws the text in lines: blue words raised the log-odds of the label, red ones lowered them."""
+        from headwise.look.pictures import draw  # imports torch, which the page does without
+
         draw(path, [self.label, *(word for word, _ in self.words)], self._fill)
 
     def _fill(self, figure: Any) -> None:
