@@ -12,18 +12,16 @@ takes five times `--minutes`.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 from pathlib import Path
 from typing import Any
+
+import kept_runs
 
 from headwise.config.recipe import build_recipe, load_recipe, own_values
 from headwise.config.schema import Recipe
 from headwise.evaluation.metrics import bleu
 from headwise.text.lines import read_lines
 from headwise.workflows.load import load
-from headwise.workflows.run_directory import RunDirectory
-from headwise.workflows.train import Finished, train
 
 RECIPE, ONE = "multi30k-t5", "t5"
 DIRECTIONS = ("de-en", "en-de", "en-fr", "fr-en")
@@ -45,9 +43,7 @@ def recipe_of(name: str, minutes: float, corpora: Path, threads: int) -> tuple[R
 def run(name: str, arguments: argparse.Namespace) -> dict[str, Figures]:
     """Trains, and scores each direction that the model has."""
     recipe, base = recipe_of(name, arguments.minutes, arguments.corpora, arguments.threads)
-    directory = RunDirectory(arguments.work / f"{name}-{arguments.minutes:g}")
-    ended = directory.finished.is_file()
-    finished = Finished.of(directory) if ended else train(recipe, base, directory.path, tell=print)
+    finished = kept_runs.trained(recipe, base, arguments.work / f"{name}-{arguments.minutes:g}")
     found = {}
     for direction in DIRECTIONS if name == ONE else (name,):
         source, target = direction.split("-")
@@ -71,20 +67,15 @@ def show(results: dict[str, dict[str, Figures]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=85.0, help="of training, for each run")
+    parser = kept_runs.parser(__doc__, "mixture", 85.0)
     parser.add_argument("--only", nargs="+", default=[ONE, *DIRECTIONS], choices=[ONE, *DIRECTIONS])
     parser.add_argument("--threads", type=int, default=0, help="CPU cores; 0: all")
-    parser.add_argument("--corpora", type=Path, default=Path(os.environ.get("HEADWISE_DATA", ".")))
-    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "headwise" / "mixture")
-    parser.add_argument("--json", type=Path, help="write the figures into this file")
     arguments = parser.parse_args()
     results: dict[str, dict[str, Figures]] = {}
     for name in arguments.only:
         results[name] = run(name, arguments)
         print(f"\n{show(results)}\n", flush=True)
-        if arguments.json:
-            arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
+        kept_runs.keep(results, arguments.json)
 
 
 if __name__ == "__main__":

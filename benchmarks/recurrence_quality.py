@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import kept_runs
 
 from headwise.config.recipe import load_recipe, without_value
 from headwise.config.schema import Recipe
 from headwise.evaluation.metrics import bleu
 from headwise.text.lines import read_lines
 from headwise.workflows.load import load
-from headwise.workflows.train import train
 
 # The recipe, and what is set otherwise so that all have 1.8 million weights.
 CONTESTANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -52,7 +52,7 @@ def recipe_of(name: str, direction: str, minutes: float, corpora: Path) -> tuple
 
 def run(name: str, direction: str, arguments: argparse.Namespace) -> Figures:
     recipe, base = recipe_of(name, direction, arguments.minutes, arguments.corpora)
-    finished = train(recipe, base, arguments.work / f"{direction}-{name}-{arguments.minutes:g}")
+    finished = kept_runs.trained(recipe, base, arguments.work / f"{direction}-{name}-{arguments.minutes:g}")
     source, target = direction.split("-")
     sources, references = (
         read_lines(base / f"multi30k/test_2016_flickr.{language}.gz") for language in (source, target)
@@ -86,21 +86,16 @@ def show(results: dict[str, Figures]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=20.0, help="of training, for each run")
+    parser = kept_runs.parser(__doc__, "recurrence", 20.0)
     parser.add_argument("--directions", nargs="+", default=["en-de", "de-en"], choices=["en-de", "de-en"])
     parser.add_argument("--only", nargs="+", default=list(CONTESTANTS), choices=list(CONTESTANTS))
-    parser.add_argument("--corpora", type=Path, default=Path(os.environ.get("HEADWISE_DATA", ".")))
-    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "headwise" / "recurrence")
-    parser.add_argument("--json", type=Path, help="write the figures into this file")
     arguments = parser.parse_args()
     results: dict[str, Figures] = {}
     for direction in arguments.directions:
         for name in arguments.only:
             results[f"{direction}, {name}"] = run(name, direction, arguments)
             print(f"\n{show(results)}\n", flush=True)
-            if arguments.json:
-                arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
+            kept_runs.keep(results, arguments.json)
 
 
 if __name__ == "__main__":
