@@ -82,5 +82,5 @@ def _read_labels(file: Path) -> tuple[str, ...]:
     except ValidationError as error:
         raise ModelError(f"{file} is damaged: {explain(error)}; take another copy of the model") from None
     if len(set(labels)) < len(labels):
-        raise ModelError(f"{file} is damaged: a label stands in it twice; take another copy of the model")
+        raise ModelError(f"{file} is damaged: a label occurs in it twice; take another copy of the model")
     return tuple(labels)

@@ -30,10 +30,12 @@ def average_weights(paths: Sequence[Path]) -> tuple[Bundle, dict[str, Tensor]]:
     for path in paths:
         bundle = open_bundle(model_directory(path))
         if last is not None and (bundle.architecture, bundle.family) != (last.architecture, last.family):
-            raise ModelError(f"{path} has another architecture than {last.path}; only like models can be averaged")
+            raise ModelError(
+                f"{path} differs in architecture from {last.path}; only models of the same architecture can be averaged"
+            )
         if last is not None and _assets(bundle) != _assets(last):
             raise ModelError(
-                f"{path} has another tokenizer (or labels) than {last.path}; only models of one run can be averaged"
+                f"{path} differs in its tokenizer or labels from {last.path}; only models of one run can be averaged"
             )
         last = bundle
         check_weights(bundle)

@@ -41,7 +41,9 @@ class ContrastBatches:
         self.rank, self.world = rank, world
         self.pairs = min(pairs, len(store))
         if self.pairs < 2:
-            raise DataError("there is only one pair of texts; a text is learned by telling its partner from others")
+            raise DataError(
+                "there is only one pair of texts, but training tells the partner of a text from other texts; add pairs"
+            )
         first, second = (store.lengths(side).astype(np.int64) for side in store.sides)
         self.lengths = np.minimum(np.maximum(first, second) + 2, longest or 2**31)
         # Groups of a batch: as many as fit the budget at the usual length.

@@ -63,12 +63,12 @@ def test_only_models_of_one_kind_can_be_averaged(three: list[Path], tokenizers: 
     size = tokenizers.source.size
     wider = Transformer(source_vocab=size, model_dim=32, num_heads=2, encoder_layers=1, decoder_layers=1, ff_dim=16)
     save_model(tmp_path / "wider", wider, tokenizers, family="transformer")
-    with pytest.raises(ModelError, match="wider has another architecture"):
+    with pytest.raises(ModelError, match="wider differs in architecture"):
         average_weights([*three, tmp_path / "wider"])
     other = TokenizerPair.one(Tokenizer.train(["v w x y z"], schema.Tokenizer(kind="word", size=20)))
     _, model, _ = open_model(three[0])
     save_model(tmp_path / "other", model, other, family="transformer")
-    with pytest.raises(ModelError, match="other has another tokenizer"):
+    with pytest.raises(ModelError, match="other differs in its tokenizer"):
         average_weights([*three, tmp_path / "other"])
 
 

@@ -142,7 +142,7 @@ class _Reader:
         variables: dict[str, Variable] = {}
         for key, variable in self._variables(version):
             if key in variables:
-                raise _damaged(self.file, f"{shortened(key)} stands in it twice")
+                raise _damaged(self.file, f"{shortened(key)} occurs in it twice")
             variables[key] = variable
         if version >= 3:
             for _ in range(self._number(4)):

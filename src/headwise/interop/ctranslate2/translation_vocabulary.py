@@ -102,7 +102,7 @@ def _files(folder: Path) -> tuple[Path, Path]:
 def _tokenizer(file: Path, tokens: list[str], numbering: Numbering) -> Tokenizer:
     ids = {token: number for number, token in enumerate(tokens)}
     if len(ids) < len(tokens):
-        raise ModelError(f"{file.parent}: a token stands twice in the vocabulary; take another copy of the model")
+        raise ModelError(f"{file.parent}: a token occurs twice in the vocabulary; take another copy of the model")
     tokenizer, _ = adopt(unigram_parts(read_pieces(file), ids), numbering, file, documents=False)
     return tokenizer
 

@@ -146,7 +146,9 @@ class TextInputs(Inputs):
         pairs = [tuple(line.split("\t")) for line in given]
         for number, pair in enumerate(pairs, start=1):
             if len(pair) != 2:
-                raise DataError(f"this model reads pairs of texts with a tab between them, and text {number} is none")
+                raise DataError(
+                    f"this model reads pairs of texts with a tab between them, but text {number} has no tab"
+                )
         return pairs
 
     def examples(self, files: Sequence[str], assets: Assets, columns: Sequence[str] = ()) -> Examples:

@@ -122,7 +122,7 @@ def variable(shape: tuple[int, ...], kind: int = 0, size: int | None = None, nam
         (variable((1,), kind=9), "unknown type 9"),
         (variable((1,) * 200), "w has 200 axes"),
         (variable((1,), size=5) + bytes(5), "does not have the size of its shape"),
-        (variable((1,)) + bytes(4) + b"\x02\x00w\x00" + variable((1,))[-9:] + bytes(4), "w stands in it twice"),
+        (variable((1,)) + bytes(4) + b"\x02\x00w\x00" + variable((1,))[-9:] + bytes(4), "w occurs in it twice"),
         (variable((1,), name=b"\xff\0") + bytes(4), "a name is not UTF-8"),
         (variable((1,), name=b""), "a name has 0 bytes"),
         (variable((1,), name=bytes(2**16 - 1)), "a name has 65535 bytes"),

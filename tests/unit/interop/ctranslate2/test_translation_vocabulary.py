@@ -85,7 +85,7 @@ def package(folder: Path, **metadata: Any) -> None:
         ({}, lambda f: (f / "sentencepiece.model").unlink(), r"has no tokenizer; put the model's sentencepiece\.model"),
         ({}, lambda f: (f / "sentencepiece.model").rename(f / "bpe.model"), "is a table of BPE merges"),
         ({}, lambda f: package(f, target_prefix="__de__"), "a first target token that names the language"),
-        ({}, lambda f: (f / "shared_vocabulary.json").write_text('["<unk>", "</s>", "a", "a"]'), "stands twice"),
+        ({}, lambda f: (f / "shared_vocabulary.json").write_text('["<unk>", "</s>", "a", "a"]'), "occurs twice"),
     ],
 )
 def test_what_is_not_supported_is_one_line(
