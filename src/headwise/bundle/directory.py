@@ -21,7 +21,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -211,9 +211,13 @@ def _wrong_hash(directory: Path, name: str) -> ModelError:
     return ModelError(f"{directory} is damaged: {name} does not have the hash that was written; take another copy")
 
 
-def write_config(directory: Path, bundle: Bundle) -> None:
-    """Finishes a model directory: the card, then the hashes of all files, then config.json."""
+def write_config(directory: Path, bundle: Bundle, hashed: Mapping[str, str] | None = None) -> None:
+    """Finishes a model directory: the card, then the hashes of all files, then config.json.
+
+    `hashed` are the hashes that are known already, by file name.
+    """
     write_json(directory / CARD, bundle.card)
+    known = hashed or {}
     names = sorted(p.name for p in directory.iterdir() if p.is_file() and p.name != CONFIG)
     config: dict[str, Any] = {
         "format": FORMAT_VERSION,
@@ -223,7 +227,7 @@ def write_config(directory: Path, bundle: Bundle) -> None:
         "languages": list(bundle.languages),
         "decoding": bundle.decoding,
         "precision": bundle.precision,
-        "files": {name: file_hash(directory / name) for name in names},
+        "files": {name: known.get(name) or file_hash(directory / name) for name in names},
     }
     write_json(directory / CONFIG, {**config, HASH: config_hash(config)})
 

@@ -74,12 +74,26 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     It computes in float32, however its weights are stored. An imported model must still give its golden answer.
     """
     check_weights(bundle)
-    with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
-        model = build_model(bundle.family, bundle.architecture)
+    model = _undrawn(bundle)
     _read_weights(model, bundle.path / WEIGHTS)
-    model.eval()
     check_golden(model, bundle.card.get(GOLDEN), bundle.path)
     return model.to(device)
+
+
+def model_with(bundle: Bundle, weights: Mapping[str, Tensor]) -> Network:
+    """The model of a bundle whose weights are not on disk yet, in evaluation mode; they become its own, uncopied.
+
+    `weights` may be read when they are asked for: the largest come first, while the others take no memory yet.
+    """
+    model = _undrawn(bundle)
+    for name, parameter in sorted(model.named_parameters(), key=lambda pair: -pair[1].numel()):
+        parameter.data = weights[name]
+    return model
+
+
+def _undrawn(bundle: Bundle) -> Network:
+    with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
+        return build_model(bundle.family, bundle.architecture).eval()
 
 
 class _Undrawn(TorchFunctionMode):

@@ -1,10 +1,12 @@
-"""Writes model.safetensors tensor by tensor: what is written need not be in memory at once."""
+"""Writes model.safetensors tensor by tensor, and hashes what it writes on the way: nothing is read back."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Mapping
-from math import prod
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from torch import Tensor
@@ -12,18 +14,26 @@ from torch import Tensor
 _ALIGNMENT = 8  # bytes, of the data's beginning
 
 
-def write_tensors(file: Path, weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Writes float32 tensors, as the safetensors library does: in the order of their names, after a header."""
+def write_tensors(file: Path, weights: Mapping[str, Tensor]) -> str:
+    """Writes float32 tensors, as the safetensors library does: in the order of their names, after a header.
+
+    Returns the file's SHA-256, which is computed beside writing and waiting for the disk.
+    """
     header: dict[str, object] = {}
     place = 0
-    for name in sorted(shapes):
-        end = place + 4 * prod(shapes[name])
-        header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [place, end]}
+    for name in sorted(weights):
+        end = place + weights[name].nbytes
+        header[name] = {"dtype": "F32", "shape": list(weights[name].shape), "data_offsets": [place, end]}
         place = end
     written = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     written += b" " * (-len(written) % _ALIGNMENT)
-    with file.open("wb") as stream:
-        stream.write(len(written).to_bytes(8, "little"))
-        stream.write(written)
-        for name in sorted(shapes):
-            stream.write(weights[name].numpy().data)
+    digest = hashlib.sha256(len(written).to_bytes(8, "little") + written)
+    with file.open("wb") as stream, ThreadPoolExecutor(1) as hashing:
+        stream.write(len(written).to_bytes(8, "little") + written)
+        for name in sorted(weights):
+            data = weights[name].numpy().data
+            hashing.submit(digest.update, data)
+            stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return digest.hexdigest()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,7 +55,7 @@ class Numbering:
             raise ModelError(f"the special tokens {kept} are not different tokens of a vocabulary of {rows}")
         return cls(rows, absent, kept)
 
-    @property
+    @cached_property
     def order(self) -> list[int]:
         """The published id of each of our tokens that has one: of `absent`, `absent` + 1, …"""
         front = list(self.special.values())
@@ -134,11 +135,12 @@ def adopt(
     named = vocabulary(parts, file)
     if max(named, default=0) >= numbering.rows:
         raise ModelError(f"{file} has a token {max(named)}, but the model has vectors for {numbering.rows} tokens only")
+    given, order = renames or {}, numbering.order
     ours = dict(enumerate(SPECIAL))
-    for number, published in enumerate(numbering.order, numbering.absent):
+    for number, published in enumerate(order[len(numbering.special) :], len(SPECIAL)):
         name = named.get(published, f"<unused-{published}>")
-        ours.setdefault(number, (renames or {}).get(name) or _free_name(name))
-    names = {ours[n]: named.get(p, "") for n, p in enumerate(numbering.order, numbering.absent)}
+        ours[number] = given.get(name) or _free_name(name)
+    names = {ours[n]: named.get(p, "") for n, p in enumerate(order, numbering.absent)}
     origin = Origin(
         numbering.rows,
         {str(ours_id): published for ours_id, published in numbering.special.items()},
@@ -146,7 +148,7 @@ def adopt(
         list(parts.get("added_tokens") or []),
         parts.get("post_processor"),
     )
-    new_ids = {published: number for number, published in enumerate(numbering.order, numbering.absent)}
+    new_ids = {published: number for number, published in enumerate(order, numbering.absent)}
     renamed = {published: name for name, published in origin.names.items()}
     new = {**parts, "model": _with_vocabulary(parts["model"], ours, renamed), "truncation": None, "padding": None}
     new["added_tokens"] = _plain_added(origin.added_tokens, new_ids, ours)

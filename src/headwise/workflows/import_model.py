@@ -9,7 +9,7 @@ from typing import Any
 
 from headwise.bundle.directory import WEIGHTS, Bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden, golden_output
-from headwise.bundle.weights import load_model
+from headwise.bundle.weights import model_with, named_weights
 from headwise.bundle.weights_file import write_tensors
 from headwise.errors import UsageError
 from headwise.files import check_name
@@ -56,11 +56,13 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
     )
 
     def fill(new: Path) -> None:
-        write_tensors(new / WEIGHTS, imported.weights, imported.weights.shapes)
+        model = model_with(bundle, imported.weights)
+        golden = golden_output(model)
+        if golden != imported.golden:
+            check_golden(model, imported.golden, source)
+        hashed = {WEIGHTS: write_tensors(new / WEIGHTS, named_weights(model))}
         imported.assets.save(new)
-        model = load_model(replace(bundle, path=new))
-        check_golden(model, imported.golden, source)
-        write_config(new, replace(bundle, card={**card, GOLDEN: golden_output(model)}))
+        write_config(new, replace(bundle, card={**card, GOLDEN: golden}), hashed)
 
     write_directory(output, fill)
     parameters = sum(prod(shape) for shape in imported.weights.shapes.values())

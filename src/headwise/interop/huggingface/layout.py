@@ -107,23 +107,32 @@ def role_ids(numbering: Numbering) -> dict[str, Any]:
 
 def layouts() -> dict[str, tuple[Layout, ...]]:
     """All of them, by `model_type`; the first of each is that of a config that names no class."""
-    names = [module.name for module in pkgutil.iter_modules(families.__path__)]
-    return {name: importlib.import_module(f"{families.__name__}.{name}").LAYOUTS for name in sorted(names)}
+    return {kind: _layouts_of(kind) for kind in _kinds()}
+
+
+def _kinds() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(families.__path__))
+
+
+def _layouts_of(kind: str) -> tuple[Layout, ...]:
+    found: tuple[Layout, ...] = importlib.import_module(f"{families.__name__}.{kind}").LAYOUTS
+    return found
 
 
 def layout_of(config: Config) -> Layout:
     """The layout that a config.json asks for."""
-    kind, known = config.values.get("model_type"), layouts()
+    kind, known = config.values.get("model_type"), _kinds()
     if "format" in config.values and "family" in config.values:
         raise UsageError(f"{config.file.parent} is a Headwise model already; use it as it is")
     if not isinstance(kind, str) or kind not in known:
         raise ModelError(f"{config.file}: the architecture {kind!r} is unknown; Headwise imports {', '.join(known)}")
     classes: Any = config.values.get("architectures")
+    there = _layouts_of(kind)
     if not isinstance(classes, list) or not classes:
-        return known[kind][0]
-    found = next((layout for layout in known[kind] if layout.class_name in classes), None)
+        return there[0]
+    found = next((layout for layout in there if layout.class_name in classes), None)
     if found is None:
-        names = ", ".join(layout.class_name for layout in known[kind])
+        names = ", ".join(layout.class_name for layout in there)
         raise ModelError(f"{config.file}: {classes[0]} is not supported, only {names}")
     return found
 
