@@ -25,6 +25,7 @@ class Hub(ThreadingHTTPServer):
         self.folder, self.name = folder, name
         self.breaks: dict[str, int] = {}  # how often to break off in the middle of a file
         self.fetched: list[str] = []  # files that were asked for
+        self.starts: dict[str, list[int]] = {}  # by file: the byte at which each answer began
 
     @property
     def address(self) -> str:
@@ -91,6 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not body:
             return
         self.server.fetched.append(file)
+        self.server.starts.setdefault(file, []).append(start)
         if self.server.breaks.get(file, 0):
             self.server.breaks[file] -= 1
             self.wfile.write(content[start : start + (len(content) - start) // 2])

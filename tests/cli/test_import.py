@@ -26,6 +26,27 @@ def test_a_published_model_is_imported_and_used(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("the quick brown fox\nagain\n")
     assert "perplexity" in run("evaluate", "--model", tmp_path / "ours", "--text", tmp_path / "text").out
     assert "lm" in run("info", tmp_path / "ours").out
+    assert len(run("score", "--model", tmp_path / "ours", "--text", tmp_path / "text").lines) == 2
+    assert run("look", "--model", tmp_path / "ours", "the quick", "--output", tmp_path / "look.html").code == 0
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        """
+        [data]
+        text = "text"
+        [data.validation]
+        text = "text"
+        [model]
+        family = "lm"
+        from = "ours"
+        [training]
+        steps = 2
+        batch_tokens = 64
+        """
+    )
+    assert run("train", recipe, "--output", tmp_path / "run").code == 0
+    tuned = tmp_path / "run/model"
+    assert (tuned / "tokenizer.json").read_bytes() == (tmp_path / "ours/tokenizer.json").read_bytes()
+    assert (tuned / "model.safetensors").read_bytes() != (tmp_path / "ours/model.safetensors").read_bytes()
     fast = run("export", "--model", tmp_path / "ours", "--precision", "float32", tmp_path / "fast")
     assert fast.code == 0
     back = run("export", "--model", tmp_path / "ours", "--to", "huggingface", tmp_path / "back")
@@ -90,6 +111,14 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, published: Pat
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert re.search(words, done.err)
     assert [path.name for path in tmp_path.iterdir()] == ["hub"]
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = run("import", "somebody/model", tmp_path / "out")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert "could not fetch somebody/model from the Hub" in done.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_imported_translator_does_all_that_one_of_our_own_does(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_random_models_have_the_same_logits_and_the_same_text(tmp_path: Path, ch
     with torch.no_grad():
         expected, found = theirs(ids).logits, ours(renumbered)
     columns = [3 if n == end else n + absent + (n < end) for n in range(rows)]
-    torch.testing.assert_close(found[..., columns], expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found[..., columns], expected, atol=1e-4, rtol=0)
     assert found[..., :absent].max() < -9000
     generator = headwise.load(tmp_path / "ours")
     for prompt in ("the quick brown", "again;\nand", "éè 你 x"):
@@ -106,7 +106,7 @@ def test_greedy_search_and_beams_are_those_of_transformers(tmp_path: Path, chang
         assert [[order[number] for number in best.tokens] for (best,) in found] == said
 
 
-@pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": False}, {"vocab_size": 320}])
+@pytest.mark.parametrize("changes", CONFIGURATIONS, ids=lambda changes: ",".join(changes) or "plain")
 def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path, changes: dict[str, Any]) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -119,7 +119,7 @@ def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path, chang
     again = AutoModelForCausalLM.from_pretrained(tmp_path / "back").eval()
     ids = torch.randint(0, theirs.config.vocab_size, (2, 20))
     with torch.no_grad():
-        torch.testing.assert_close(again(ids).logits, theirs(ids).logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(again(ids).logits, theirs(ids).logits, atol=1e-5, rtol=0)
     one, other = (AutoTokenizer.from_pretrained(tmp_path / name) for name in ("hub", "back"))
     for text in ("the quick\nbrown fox", "你好, éclair", "a <|endoftext|> b"):
         assert one.encode(text) == other.encode(text)
@@ -137,7 +137,7 @@ def test_a_model_of_our_own_travels_there_and_back(tmp_path: Path, character_gpt
     names = AutoTokenizer.from_pretrained(tmp_path / "hub")
     ids = torch.randint(4, pair.target.size, (2, 16))
     with torch.no_grad():
-        torch.testing.assert_close(theirs(ids).logits, ours(ids), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(theirs(ids).logits, ours(ids), atol=1e-5, rtol=0)
     for text in ("a bird sings", "Ünknown 你 signs", ""):
         assert names.encode(text, add_special_tokens=False) == pair.target.encode(text)
     import_model(tmp_path / "hub", tmp_path / "again")

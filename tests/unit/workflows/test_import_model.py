@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from fixtures_published import publish_gpt2
+from safetensors.torch import load_file, save_file
 
-from headwise.bundle.directory import open_bundle
+import headwise
+from headwise.bundle.directory import open_bundle, write_config
 from headwise.errors import ModelError, UsageError
 from headwise.workflows.export import export_model
 from headwise.workflows.import_model import import_model
@@ -34,6 +36,19 @@ def test_an_answer_that_is_not_the_promised_one_is_noticed_and_nothing_stays(tmp
     with pytest.raises(ModelError, match="take another copy"):
         import_model(tmp_path / "back", tmp_path / "again")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["back", "hub", "ours"]
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_an_import_that_answers_otherwise_is_refused_when_it_is_loaded(tmp_path: Path, engine: str) -> None:
+    """All files have their hashes, so nothing but the answer tells that these are other weights."""
+    publish_gpt2(tmp_path / "hub")
+    ours = import_model(tmp_path / "hub", tmp_path / "ours").path
+    headwise.load(ours, engine=engine)
+    weights = load_file(ours / "model.safetensors")
+    save_file({**weights, "embedding.weight": weights["embedding.weight"].flip(0)}, ours / "model.safetensors")
+    write_config(ours, open_bundle(ours, verify=False))
+    with pytest.raises(ModelError, match=r"answers .* to a fixed input, but when it was published it answered"):
+        headwise.load(ours, engine=engine)
 
 
 def test_nothing_is_overwritten_and_a_failed_import_leaves_nothing(tmp_path: Path) -> None:

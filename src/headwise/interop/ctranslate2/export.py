@@ -65,9 +65,13 @@ def export(
         raise UsageError(f"unknown precision '{precision}'; there are {', '.join(PRECISIONS)}")
     if reason := cannot_export(bundle):
         raise UsageError(f"{bundle.path} cannot be exported: {reason}; use the torch engine")
-    from headwise.bundle.weights import check_weights  # torch, which CTranslate2's converter needs too
+    from headwise.bundle.golden import GOLDEN  # torch, which CTranslate2's converter needs too
+    from headwise.bundle.weights import check_weights, load_model
 
-    check_weights(bundle)
+    if GOLDEN in bundle.card:
+        load_model(bundle)  # an imported model must still give its golden answer
+    else:
+        check_weights(bundle)
     family = _family(bundle.family)
     assert family is not None
     weights = _read_weights(bundle)
