@@ -157,7 +157,8 @@ def declared_shapes(path: Path, family: str, architecture: Mapping[str, Any]) ->
     except ModelError:
         raise
     except (HeadwiseError, TypeError, ValueError, RuntimeError, ArithmeticError) as error:
-        raise ModelError(f"{path} declares an impossible architecture: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise ModelError(f"{path} declares an impossible architecture: {reason}") from error
     return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
 

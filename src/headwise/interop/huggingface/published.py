@@ -14,10 +14,12 @@ from torch import Tensor
 
 from headwise.bundle.directory import read_json
 from headwise.errors import ModelError
+from headwise.files import opened_file
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 MOST_LABELS = 100_000
+_LFS = b"version https://git-lfs"  # how the file begins that stands in for one that was not fetched
 _NUMBERS = ("F64", "F32", "F16", "BF16")  # kinds of numbers that become float32
 
 
@@ -171,6 +173,10 @@ def _headers(file: Path) -> dict[str, Stored]:
 
 
 def _damaged(file: Path, error: Exception) -> ModelError:
+    if file.is_file():
+        with opened_file(file) as stream:
+            if stream.read(len(_LFS)) == _LFS:
+                return ModelError(f"{file} is a pointer of Git LFS, not the weights; fetch them with `git lfs pull`")
     return ModelError(f"{file} is cut off or damaged ({error}); take another copy of it")
 
 

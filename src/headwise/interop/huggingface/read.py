@@ -25,7 +25,12 @@ def read_model(folder: Path) -> Imported:
     published = open_published(folder)
     layout = layout_of(published.config)
     layout.read_config(published.config)  # what is not supported is said before other files are read
-    return read_published(published, layout, layout.read_beside(folder, published.config))
+    _check_vocabularies(published)
+    try:
+        beside = layout.read_beside(folder, published.config)
+    except ModelError as error:
+        raise error if str(folder) in str(error) else ModelError(f"{folder}: {error}") from error
+    return read_published(published, layout, beside)
 
 
 def read_published(published: Published, layout: Layout, beside: Beside) -> Imported:
@@ -48,6 +53,15 @@ def read_published(published: Published, layout: Layout, beside: Beside) -> Impo
         layout.family, layout.task, architecture, Weights(folder, shapes, read), beside.assets, languages_of(folder),
         {}, _origin(published, beside), config.values.get(GOLDEN),
     )  # fmt: skip
+
+
+def _check_vocabularies(published: Published) -> None:
+    """A config may ask for any number of tokens: there must be a row for each, before they are numbered."""
+    most = max((max(tensor.shape, default=1) for tensor in published.tensors.values()), default=0)
+    for key in ("vocab_size", "decoder_vocab_size"):
+        asked = published.config.values.get(key)
+        if isinstance(asked, int) and asked > most:
+            raise ModelError(f"{published.config.file}: {key} = {asked}, but no tensor of the weights has so many rows")
 
 
 def _check_layers(published: Published, architecture: Architecture) -> None:

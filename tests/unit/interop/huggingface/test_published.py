@@ -75,6 +75,9 @@ def test_what_is_missing_or_cut_off_is_named(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(ModelError, match="is cut off or damaged"):
         open_published(tmp_path)
+    file.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    with pytest.raises(ModelError, match="is a pointer of Git LFS, not the weights; fetch them with `git lfs pull`"):
+        open_published(tmp_path)
     save_file({"a": torch.ones(4, dtype=torch.int8)}, file)
     with pytest.raises(ModelError, match="a is stored as I8"):
         open_published(tmp_path)
