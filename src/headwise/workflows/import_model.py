@@ -9,6 +9,7 @@ from typing import Any
 
 from headwise.bundle.directory import WEIGHTS, Bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden, golden_output
+from headwise.bundle.stored_weights import check_sizes
 from headwise.bundle.weights import model_with, named_weights
 from headwise.bundle.weights_file import write_tensors
 from headwise.errors import UsageError
@@ -54,6 +55,8 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
     bundle = Bundle(
         output, imported.family, imported.architecture, imported.languages, imported.decoding, card, task=imported.task
     )
+
+    check_sizes(source, dict(imported.weights.shapes), imported.architecture, bundle.declared.sizes)
 
     def fill(new: Path) -> None:
         model = model_with(bundle, imported.weights)

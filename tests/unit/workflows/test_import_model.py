@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fixtures_published import publish_gpt2
+from fixtures_published import publish_gpt2, publish_marian
 from safetensors.torch import load_file, save_file
 
 import headwise
@@ -49,6 +49,16 @@ def test_an_import_that_answers_otherwise_is_refused_when_it_is_loaded(tmp_path:
     write_config(ours, open_bundle(ours, verify=False))
     with pytest.raises(ModelError, match=r"answers .* to a fixed input, but when it was published it answered"):
         headwise.load(ours, engine=engine)
+
+
+def test_positions_without_end_are_refused(tmp_path: Path) -> None:
+    """No tensor has as many rows as a MarianMT has positions, so no shape disagrees."""
+    publish_marian(tmp_path / "hub")
+    config = json.loads((tmp_path / "hub/config.json").read_text())
+    (tmp_path / "hub/config.json").write_text(json.dumps({**config, "max_position_embeddings": 10**12}))
+    with pytest.raises(ModelError, match="which declares max_length = 1000000000000"):
+        import_model(tmp_path / "hub", tmp_path / "ours")
+    assert not (tmp_path / "ours").exists()
 
 
 def test_nothing_is_overwritten_and_a_failed_import_leaves_nothing(tmp_path: Path) -> None:
