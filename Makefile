@@ -34,8 +34,10 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks
 
 # A finished run's model into the package: make ship RUN=runs/multi30k-en-de NAME=multi30k-en-de
+# TEST=FILE, or VALIDATION=FILE: evaluate it on this instead of what its recipe names
 ship: .venv/ready
-	$(BIN)/python -m headwise.workflows.package_model $(RUN) $(NAME)
+	$(BIN)/python -m headwise.workflows.package_model $(RUN) $(NAME) $(if $(TEST),--test $(TEST)) \
+	  $(if $(VALIDATION),--validation $(VALIDATION))
 
 docs: .venv/docs-ready
 	$(BIN)/python docs/tour/make_pictures.py

@@ -52,12 +52,32 @@ def scores_table(models: Iterable[ShippedModel]) -> str:
         "tokens/s",
     )  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for model in models:
+    for model in _translators(models):
         card = open_bundle(model.path, verify=False).card
         test = next(score.test for score in model.scores if score.test != "val")
         cells = [model.name, test, *_cells(model, test), *_training(card)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else NONE
+
+
+def other_scores_table(models: Iterable[ShippedModel]) -> str:
+    """Models of other tasks have other metrics, so a row has the figures of one test set with their names."""
+    head = ("model", "task", "test set", "float16", "int8", "parameters", "updates", "minutes", "tokens/s")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for model in models:
+        card = open_bundle(model.path, verify=False).card
+        for test in dict.fromkeys(score.test for score in model.scores):
+            forms = [
+                [f"{s.metric} {s.value:.2f}" for s in model.scores if (s.test, s.engine) == (test, engine)]
+                for engine in ("float16", "int8")
+            ]
+            cells = [model.name, model.task, test, *(", ".join(form) or "–" for form in forms), *_training(card)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _translators(models: Iterable[ShippedModel]) -> list[ShippedModel]:
+    return [model for model in models if model.task == "translate"]
 
 
 def _cells(model: ShippedModel, test: str) -> list[str]:
@@ -91,9 +111,13 @@ def signatures(models: Iterable[ShippedModel]) -> str:
     for model in models:
         for score in model.scores:
             names = seen.setdefault((score.metric, score.signature), [])
-            if model.target not in names:
-                names.append(model.target)
-    lines = [f"- {metric} into {', '.join(names)}: `{signature}`" for (metric, signature), names in seen.items()]
+            name = f"into {model.target}" if model.task == "translate" else f"of {model.name}"
+            if name not in names:
+                names.append(name)
+    lines = [
+        f"- {metric} {', '.join(names).replace(', into', ',')}: `{signature}`"
+        for (metric, signature), names in seen.items()
+    ]
     return "\n".join(lines) or NONE
 
 
@@ -104,7 +128,8 @@ def stored_table(models: Iterable[ShippedModel]) -> str:
     ]
     for model in models:
         stored = open_bundle(model.path, verify=False).card["stored"]
-        figures = [f"{stored[name]:,}" for name in ("sentences", "same_float16", "same_int8")]
+        kept = ("sentences", "same_float16", "same_int8")
+        figures = [f"{stored[name]:,}" if name in stored else "–" for name in kept]
         lines.append(f"| {model.name} | {model.size / 1e6:.2f} | {' | '.join(figures)} |")
     return "\n".join(lines) if len(lines) > 2 else NONE
 
@@ -113,7 +138,7 @@ def outputs(models: Iterable[ShippedModel]) -> str:
     from headwise.workflows.translate import open_translator
 
     parts = []
-    for model in models:
+    for model in _translators(models):
         sentences = SENTENCES[model.name]
         translations = open_translator(model.path, scores="none").translate(sentences)
         rows = [f"| {a} | {b.text} |" for a, b in zip(sentences, translations, strict=True)]
@@ -146,7 +171,10 @@ def fill(page: str, parts: dict[str, str]) -> str:
 
 def figures(models: list[ShippedModel]) -> dict[str, str]:
     """What comes from the cards, and so is the same on every machine."""
-    return {"scores": scores_table(models), "signatures": signatures(models), "stored": stored_table(models)}
+    scores, others = scores_table(models), [model for model in models if model.task != "translate"]
+    if others:
+        scores += f"\n\n{other_scores_table(others)}"
+    return {"scores": scores, "signatures": signatures(models), "stored": stored_table(models)}
 
 
 def measured() -> dict[str, str]:

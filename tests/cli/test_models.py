@@ -34,12 +34,12 @@ def test_models_lists_name_languages_size_score_use_and_training_data(shipped_wo
     done = run("models")
     (model,) = shipped_models()
     header, row, *more = done.lines
-    assert header.split() == ["name", "languages", "size", "BLEU", "good", "for"]
-    assert row.startswith("words-en-de  en → de    ")
+    assert header.split() == ["task", "name", "languages", "size", "score", "good", "for"]
+    assert row.startswith("translate  words-en-de  en → de    ")
     assert f"{model.size / 1e6:.1f} MB" in row
-    assert model.bleu is not None
-    assert (model.bleu.test, model.bleu.engine) == ("test_words", "int8")
-    assert f"{model.bleu.value:.1f}" in row
+    assert model.score is not None
+    assert (model.score.test, model.score.engine) == ("test_words", "int8")
+    assert f"BLEU {model.score.value:.1f}" in row
     assert row.endswith("one word after the other")
     assert any("sentences of colours, numbers and animals. Licence: public domain" in line for line in more)
     (record,) = json.loads(run("models", "--json").out)

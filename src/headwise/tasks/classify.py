@@ -5,7 +5,7 @@ What is read, and how, is the matter of `tasks/inputs/`; this knows labels alone
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.tasks.automatic import Choice, DataFacts
 from headwise.tasks.classifier import Classifier
 from headwise.tasks.inputs import inputs_of_model, inputs_of_recipe, inputs_of_store
-from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Progress, Seen, Task
+from headwise.tasks.interface import Examined, Items, Measured, OnProgress, Prepared, Progress, Seen, Task
 from headwise.tasks.served_encoders import ServedClassifier
 
 if TYPE_CHECKING:
@@ -219,8 +219,26 @@ class Classify(Task):
         files = asked.pop(opened.inputs.field, "")
         if not files or asked:
             raise UsageError(f"{bundle.path} is a classifier: evaluate it with --{opened.inputs.field} FILE only")
+        return self._judge(opened, [files] if isinstance(files, str) else files, columns, precision, on_progress)[0]
+
+    def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
+        precision = "int8" if engine == "ctranslate2" else "float32"
+        opened = self.open(bundle, engine, precision=precision)
+        scores, answers = self._judge(opened, files[opened.inputs.field], _trained_columns(bundle), precision)
+        figures = (("accuracy", scores.confusion.accuracy), ("macro-F1", scores.confusion.macro_f1))
+        return Measured(
+            tuple((name, 100 * value, scores.signature) for name, value in figures),
+            tuple(opened.labels[code] for code in answers), scores.overlap,
+        )  # fmt: skip
+
+    def _judge(
+        self, opened: Classifier, files: Sequence[str], columns: tuple[str, ...], precision: str,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[ClassScores, list[int]]:  # fmt: skip
+        """Classifies the rows of files, and compares with their labels; also returns the answers."""
+        bundle = opened.bundle
         assets = replace(opened.assets, labels=numbered_labels(bundle, opened.labels))
-        examples = opened.inputs.examples([files] if isinstance(files, str) else files, assets, columns)
+        examples = opened.inputs.examples(list(files), assets, columns)
         parts = []
         for start in range(0, len(examples.items), _CHUNK):
             parts.append(opened.logits(examples.items[start : start + _CHUNK]))
@@ -228,13 +246,15 @@ class Classify(Task):
                 on_progress(len(parts[-1]))
         logits, codes = np.concatenate(parts), {label: code for code, label in enumerate(opened.labels)}
         truth = np.array([codes[label] for label in examples.labels], dtype=np.int64)
-        confusion = Confusion.of(opened.labels, truth, logits.argmax(axis=1))
+        answers = logits.argmax(axis=1)
+        confusion = Confusion.of(opened.labels, truth, answers)
         probabilities = softmax(logits, opened.temperature)
-        return ClassScores(
+        scores = ClassScores(
             confusion, log_loss(logits, truth, opened.temperature), calibration_error(probabilities, truth),
             signature(confusion, opened.engine.name, precision),
             None if examples.texts is None else seen_in_training(bundle.card, "text", examples.texts),
         )  # fmt: skip
+        return scores, answers.tolist()
 
     def look(self, opened: Classifier, item: Any, target: str | None = None, **options: Any) -> Seen:
         if target is not None and target not in opened.labels:

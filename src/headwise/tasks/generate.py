@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from headwise.tasks.automatic import (
     optimisation,
     optimises_itself,
 )
-from headwise.tasks.interface import Facts, LineScore, OnProgress, Prepared, Progress, check_shown
+from headwise.tasks.interface import Facts, LineScore, Measured, OnProgress, Prepared, Progress, check_shown
 from headwise.tasks.text_data import TextTask
 from headwise.tasks.translate import PROBE, one_torch_thread
 from headwise.text.tokenizer import EOS, TokenizerPair
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 ENGINES = ("torch", "ctranslate2")
 UNSEEN = "unseen_tokens"  # in preprocessing.json
 _CHUNK = 512  # lines scored at a time
+_CONTINUED, _CONTINUATION = 100, 8  # lines whose beginning `measure` continues, and by how many tokens
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Generate(TextTask):
 
     name = "generate"
     reads = (("text",),)
+    ships_fast = False  # sampling is done on torch
 
     # ---- training
 
@@ -197,6 +200,21 @@ class Generate(TextTask):
         perplexity = text_perplexity(load_model(bundle), tokenizer, lines, stride=stride, on_progress=on_progress)
         comparison = self._compare(bundle, open_bundle(against), lines, test) if against else None
         return TextScores(perplexity, seen_in_training(bundle.card, "text", lines), comparison)
+
+    def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
+        """Answers are what the model writes after the beginnings of lines."""
+        from headwise.text.corpus import read_lines
+
+        if len(files["text"]) != 1:
+            raise UsageError(f"a language model is measured on one text, not on {len(files['text'])}; join the files")
+        found = self.evaluate(bundle, text=files["text"][0])
+        lines = (line.text for line in read_lines(files["text"][0]) if len(line.text.split()) > 1)
+        prompts = [line[: len(line) // 2] for line in islice(lines, _CONTINUED)]
+        generator = self.open(bundle, engine, token_scores=False)
+        texts = [generator.generate(one, max_tokens=_CONTINUATION, temperature=0.0)[0].text for one in prompts]
+        scores = (("perplexity", found.perplexity.value), ("bits per character", found.perplexity.bits_per_character))
+        signed = tuple((name, value, found.perplexity.signature) for name, value in scores)
+        return Measured(signed, tuple(texts), found.overlap)
 
     def _compare(self, bundle: Bundle, other: Bundle, lines: list[str], test: str) -> LineComparison:
         """Lets two models score each line by itself, so that they can be compared line by line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -147,6 +147,15 @@ def _text(value: Any) -> str | None:
     return str(value) if value else None
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Scores on held-out data (metric, value, signature), and the answers, to compare two forms of a model."""
+
+    scores: tuple[tuple[str, float, str], ...]
+    answers: tuple[str, ...]
+    overlap: Overlap | None = None
+
+
 class Served(Protocol):
     """An opened model in a server. Further methods are between the task and its routes."""
 
@@ -169,6 +178,7 @@ class Task(ABC):
     reads: tuple[tuple[str, ...], ...]
     scores: tuple[str, ...] = ()  # what validation measures besides the loss; training.best may be one of them
     falling: tuple[str, ...] = ()  # those of them of which less is better
+    ships_fast: bool = True  # whether a shipped model has an int8 form: what opens it by default takes the fast engine
     mixes: bool = False  # whether it learns from several corpora at once, each with its prefix
 
     # ---- training
@@ -248,6 +258,10 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
         """Evaluates the model on given files; `asked` are the given options of `headwise evaluate`."""
+
+    def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
+        """Answers held-out data, for the card of a shipped model; `files` are those of data.validation or data.test."""
+        raise UsageError(f"models of the task '{self.name}' cannot be shipped yet")
 
     def score(self, bundle: Bundle, files: Mapping[str, str], **options: Any) -> Iterator[list[LineScore]]:
         """Computes log-probabilities of given text, line by line; `files` has a file for each field that is read.

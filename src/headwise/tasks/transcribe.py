@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
-from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
+from headwise.tasks.interface import Examined, Measured, OnProgress, Prepared, Progress, Task
 from headwise.tasks.served_transcriber import ServedTranscriber
 from headwise.text.speech_tokens import SpeechTokens
 
@@ -203,10 +203,10 @@ class Transcribe(Task):
             raise UsageError(f"{bundle.path} is a speech model: evaluate it with --sounds TABLE only")
         from headwise.data.recordings import read_recordings, recording_places
 
-        places = recording_places([sounds])
+        places = recording_places([sounds] if isinstance(sounds, str) else sounds)
         found = list(read_recordings(places, columns))
         if not found:
-            raise DataError("there is no recording to evaluate", file=sounds)
+            raise DataError("there is no recording to evaluate", file=places[0])
         opened = self.open(bundle, engine)
         texts, seconds = list[str](), 0.0
         files: Sequence[str] = [recording.sound for recording in found]
@@ -218,6 +218,12 @@ class Transcribe(Task):
         rates = error_rates([recording.text for recording in found], texts, normalisation)
         beam = beam or bundle.decoding.get("beam", 5)
         return SpeechScores(rates, f"beam:{beam}|engine:{opened.engine.name}", seconds, texts)
+
+    def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
+        found = self.evaluate(bundle, sounds=files["sounds"], engine=engine)
+        signature = f"{found.decoding}|{found.rates.signature}"
+        scores = (("WER", found.rates.wer, signature), ("CER", found.rates.cer, signature))
+        return Measured(scores, tuple(found.translations))
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranscriber:
         return ServedTranscriber(name, self.open(bundle, engine, precision=precision))

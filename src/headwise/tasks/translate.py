@@ -18,7 +18,7 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, only_on_outputs, optimisation
-from headwise.tasks.interface import Evaluated, Facts, LineScore, OnProgress, Prepared, check_shown
+from headwise.tasks.interface import Evaluated, Facts, LineScore, Measured, OnProgress, Prepared, check_shown
 from headwise.tasks.prefixes import Asked, choose_prefix, prefixes_of
 from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
@@ -188,6 +188,17 @@ class Translate(TextTask):
         if "recipe" in asked:
             return evaluate_recipe(bundle, asked.pop("recipe"), on_progress, **asked)
         return evaluate_translation(EvaluateOptions(bundle=bundle, **asked), on_progress)
+
+    def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
+        from headwise.evaluation.metrics import corpus_scores
+        from headwise.text.lines import read_lines
+
+        sides = ("source", "target")
+        sources, references = ([line for file in files[side] for line in read_lines(file)] for side in sides)
+        found = self.open(bundle, engine, scores="none").translate(sources)
+        texts = [" ".join(translation.text.split("\n")) for translation in found]
+        scores = corpus_scores(texts, references, language=bundle.languages[-1], metrics=("bleu", "chrf"))
+        return Measured(tuple((score.name, score.value, score.signature) for score in scores), tuple(texts))
 
     def score(self, bundle: Bundle, files: Mapping[str, str], **options: Any) -> Iterator[list[LineScore]]:
         from headwise.text.lines import aligned_lines

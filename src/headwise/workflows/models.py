@@ -1,4 +1,4 @@
-"""Describes the models that come with Headwise, and finds them by languages. Does not import torch."""
+"""Describes the models that come with Headwise, and finds translators by languages. Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from headwise.errors import ModelError, UsageError
 from headwise.text.languages import base_language
 
 HOW_TO_GET_ONE = "train one (headwise train RECIPE) or give another model directory with --model DIR"
+_TASKS = ("translate", "generate", "transcribe", "classify")  # the order of a list
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class ShippedScore:
     metric: str
     value: float
     signature: str
-    engine: str  # int8: the fast engine, translate's default; float16: torch with the stored weights
+    engine: str  # int8: the fast engine, the default where it is there; float16: torch with the stored weights
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class ShippedModel:
 
     name: str
     path: Path
-    source: str  # language codes
+    task: str
+    source: str  # language codes; a model of one language has no target
     target: str
     size: int  # bytes, including the export for the fast engine
     good_for: str
@@ -41,22 +43,26 @@ class ShippedModel:
 
     @property
     def languages(self) -> str:
-        return f"{self.source} → {self.target}"
+        return " → ".join(code for code in (self.source, self.target) if code)
 
     @property
-    def bleu(self) -> ShippedScore | None:
-        """The score of `translate` on the test set. A validation score would be too high, as it selected the model."""
-        return next((s for s in self.scores if (s.metric, s.engine) == ("BLEU", "int8") and s.test != "val"), None)
+    def score(self) -> ShippedScore | None:
+        """The main score of what a user gets by default, on the data that comes last in the card: the test set.
+
+        A validation score would be too high, as it selected the model.
+        """
+        return next((score for score in self.scores if score.test == self.scores[-1].test), None)
 
 
 def shipped_models() -> list[ShippedModel]:
-    """Returns all shipped models by name; an empty list if the installation has none."""
-    return [_describe(name, path) for name, path in shipped_directories().items()]
+    """Returns all shipped models by task and name; an empty list if the installation has none."""
+    found = [_describe(name, path) for name, path in shipped_directories().items()]
+    return sorted(found, key=lambda model: _TASKS.index(model.task) if model.task in _TASKS else len(_TASKS))
 
 
 def find_model(source: str = "", target: str = "") -> Path:
     """Finds the shipped model of a language pair. One language is enough if only one model fits."""
-    models = shipped_models()
+    models = _translators()
     found = [m for m in models if _same(source, m.source) and _same(target, m.target)]
     if len({model.languages for model in found}) == 1:
         return found[0].path
@@ -78,9 +84,13 @@ def choose_model(model: str = "", source: str = "", target: str = "") -> Path:
         return locate(model)
     if source or target:
         return find_model(source, target)
-    languages = ", ".join(sorted({shipped.target for shipped in shipped_models()}))
+    languages = ", ".join(sorted({shipped.target for shipped in _translators()}))
     remedy = f"--to LANGUAGE ({languages}) for a shipped model, or --model DIR, such as RUN/model"
     raise UsageError(f"no model: give {remedy if languages else '--model DIR, such as RUN/model'}")
+
+
+def _translators() -> list[ShippedModel]:
+    return [model for model in shipped_models() if model.task == "translate"]
 
 
 def _same(asked: str, code: str) -> bool:
@@ -91,14 +101,15 @@ def _same(asked: str, code: str) -> bool:
 def _describe(name: str, path: Path) -> ShippedModel:
     config, card = read_json(path / CONFIG), read_json(path / CARD)
     about = card.get("about")
-    try:
-        source, target = map(str, config["languages"])
-    except (KeyError, TypeError, ValueError):
-        raise ModelError(f"{path / CONFIG} is damaged: it has no pair of languages; reinstall Headwise") from None
+    task, languages = str(config.get("task", "")), config.get("languages")
+    codes = [str(code) for code in languages] if isinstance(languages, list) else []
+    if task == "translate" and len(codes) != 2:
+        raise ModelError(f"{path / CONFIG} is damaged: it has no pair of languages; reinstall Headwise")
+    source, target = (*codes, "", "")[:2]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     told = [str(about.get(key, "")) if isinstance(about, dict) else "" for key in ("good_for", "trained_on", "licence")]
     good_for, trained_on, licence = told
-    return ShippedModel(name, path, source, target, size, good_for, trained_on, licence, tuple(card_scores(card)))
+    return ShippedModel(name, path, task, source, target, size, good_for, trained_on, licence, tuple(card_scores(card)))
 
 
 def card_scores(card: dict[str, Any]) -> list[ShippedScore]:

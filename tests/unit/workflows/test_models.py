@@ -16,7 +16,7 @@ from headwise.config.recipe import load_recipe, shipped_recipes
 from headwise.evaluation.contamination import Overlap, overlap
 from headwise.interop.ctranslate2.export import is_current
 from headwise.workflows.models import ShippedModel, find_model, shipped_models
-from headwise.workflows.package_model import ABOUT, LARGEST, LARGEST_TOGETHER
+from headwise.workflows.package_model import ABOUT, LARGEST_TOGETHER, largest
 from headwise.workflows.translate import open_translator
 
 MODELS = shipped_models()
@@ -28,12 +28,15 @@ SENTENCES = {
     "tatoeba-en-zh": ("I like music.", "音"),
 }
 each = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+each_translator = pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.task == "translate"], ids=lambda model: model.name
+)
 
 
 def test_what_ships_is_known_has_a_recipe_and_fits_together() -> None:
     known = tomllib.loads((shipped.FOLDER / ABOUT).read_text(encoding="utf-8"))
     names = {model.name for model in MODELS}
-    assert names == set(SENTENCES) == set(known)
+    assert set(SENTENCES) <= names <= set(known)
     assert names <= set(shipped_recipes())
     assert sum(model.size for model in MODELS) <= LARGEST_TOGETHER
 
@@ -60,31 +63,36 @@ def test_what_is_required_stands_in_a_sentence_and_does_not_swell_it() -> None:
 
 
 @each
-def test_it_is_whole_and_small_and_found_by_its_languages(model: ShippedModel) -> None:
+def test_it_is_whole_and_small_and_ready_for_the_engine_that_it_is_opened_with(model: ShippedModel) -> None:
     bundle = open_bundle(model.name)
-    assert bundle.precision == "float16"
-    assert model.size <= LARGEST
+    assert (bundle.precision, bundle.task_name) == ("float16", model.task)
+    assert model.size <= largest(model.task)
+    fast = {"ctranslate2"} if any(score.engine == "int8" for score in model.scores) else set[str]()
+    assert not fast or is_current(bundle, model.path / "ctranslate2" / "int8", "int8")
+    assert {path.name for path in model.path.iterdir()} == {*bundle.files, "config.json", *fast}
+
+
+@each_translator
+def test_a_translator_is_found_by_its_languages(model: ShippedModel) -> None:
     assert find_model(model.source, model.target) == model.path
-    assert is_current(bundle, model.path / "ctranslate2" / "int8", "int8")
-    assert {path.name for path in model.path.iterdir()} == {*bundle.files, "config.json", "ctranslate2"}
+    assert model.score is not None
+    assert (model.score.metric, model.score.engine) == ("BLEU", "int8")
+    assert model.score.value > 10
 
 
 @each
 def test_its_card_says_what_it_is_and_how_good_without_paths_of_the_machine(model: ShippedModel) -> None:
     card = open_bundle(model.path).card
     assert set(card["about"]) == {"trained_on", "good_for", "limits", "licence", "source"}
-    assert model.bleu is not None
-    assert model.bleu.value > 10
-    assert all("version:" in score.signature for score in model.scores)
+    assert model.scores
+    assert all(score.signature for score in model.scores)
     assert card["training"]["minutes"] > 0
     stored = card["stored"]
     assert stored["same_float16"] >= 0.95 * stored["sentences"]
-    files = [file for part in (card["recipe"]["data"], card["recipe"]["data"]["test"]) for file in part["source"]]
-    assert not any(Path(file).is_absolute() for file in files)
     assert '"/' not in json.dumps(card["recipe"])
 
 
-@each
+@each_translator
 def test_the_card_knows_every_line_that_the_model_was_trained_on_and_none_that_tests_it(model: ShippedModel) -> None:
     corpora = os.environ.get("HEADWISE_DATA")
     if not corpora:

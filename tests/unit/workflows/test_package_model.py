@@ -27,8 +27,8 @@ def test_the_shipped_form_says_what_the_runs_model_says(word_model: Path, made_t
         ours = [t.text for t in open_translator(word_model, engine).translate(sources)]
         theirs = [t.text for t in open_translator(made_to_ship.path, engine).translate(sources)]
         assert ours == theirs
-    assert (made_to_ship.sentences, made_to_ship.same_float16) == (25, 25)
-    assert made_to_ship.same_int8 >= 23
+    assert (made_to_ship.items, made_to_ship.same["float16"]) == (25, 25)
+    assert made_to_ship.same["int8"] >= 23
 
 
 def test_it_is_half_the_size_and_has_a_current_int8_form_with_fewer_positions(
@@ -48,7 +48,7 @@ def test_the_card_has_scores_with_signatures_and_what_the_model_is_good_for(made
     card = open_bundle(made_to_ship.path).card
     assert card["about"]["good_for"] == "one word after the other"
     assert card["training"] == {"updates": 250, "minutes": 1.5, "tokens_a_second": 1000}
-    assert card["stored"] == {"sentences": 25, "same_float16": 25, "same_int8": made_to_ship.same_int8}
+    assert card["stored"] == {"sentences": 25, "same_float16": 25, "same_int8": made_to_ship.same["int8"]}
     assert {(s["test"], s["engine"], s["metric"]) for s in card["scores"]} == {
         (test, engine, metric)
         for test in ("val", "test_words")
@@ -83,7 +83,10 @@ def run(word_model: Path, tmp_path: Path) -> Path:
 def test_a_model_that_is_too_large_is_not_put_in_place(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit, problem in (("LARGEST", "a shipped model has at most"), ("LARGEST_TOGETHER", "the shipped models")):
+    for limit, problem in (
+        ("LARGEST_TRANSLATOR", "a shipped model has at most"),
+        ("LARGEST_TOGETHER", "the shipped models"),
+    ):
         with monkeypatch.context() as patched:
             patched.setattr(workflow, limit, 1000)
             with pytest.raises(HeadwiseError, match=problem):
@@ -109,9 +112,9 @@ def test_what_cannot_be_shipped_is_one_line(
     (tmp_path / "plain").mkdir()
     for arguments, problem in (
         ([run, "unknown"], "has no entry 'unknown'"),
-        ([other, "words-en-de"], "only translation models can be shipped"),
+        ([other, "words-en-de"], "has neither data.validation nor data.test; give --test FILE"),
+        ([run, "words-en-de", "--test", "x"], "--test is for models of one kind of file, not of source and target"),
         ([tmp_path / "plain", "words-en-de"], "no model"),
-        ([], "usage"),
     ):
         assert main(list(map(str, arguments))) == 2
         err = capsys.readouterr().err
@@ -125,7 +128,7 @@ def test_the_command_tells_size_likeness_and_scores(
     monkeypatch.setattr(workflow.shipped, "FOLDER", tmp_path / "shipped")
     assert main([str(run), "words-en-de"]) == 0
     out = capsys.readouterr().out
-    assert "float16 25, int8 " in out
+    assert "int8 25, float16 25" in out
     assert " MB" in out
     assert "test_words           int8     BLEU" in out
 
