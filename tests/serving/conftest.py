@@ -21,9 +21,10 @@ def models(
 
 @pytest.fixture(scope="session")
 def server(models: dict[str, Path]) -> Iterator[Running]:
-    """A server with all `models`, for tests that leave it as it was."""
+    """A server with all `models` and the run of one, for tests that leave it as it was."""
+    runs = models["kinds"].parent.parent
     named = [part for name, path in models.items() for part in ("--model", f"{name}={path}")]
-    with serving(*named, "--timeout", 600) as running:
+    with serving(*named, "--runs", runs, "--timeout", 600) as running:
         yield running
 
 

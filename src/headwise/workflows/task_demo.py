@@ -123,7 +123,7 @@ class Sentences(Lesson):
     """Generation: sentences of a small grammar."""
 
     recipe, train, held_out = "demo-generate", 60_000, 500
-    prompts = ("There are", "Yesterday", "Where", "My teacher", "Did")
+    prompts = ("There are", "Why", "Where", "My teacher", "Did")
 
     @property
     def about(self) -> str:
