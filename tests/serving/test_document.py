@@ -14,15 +14,8 @@ from PIL import Image
 from running import Running
 from sounds import save, tone
 
-DOCS = Path(__file__).parents[2] / "docs"
-DOCUMENT = (DOCS / "serving.md").read_text(encoding="utf-8")
-
-
-def blocks(document: str) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w*)\n(.*?)^```$", document, flags=re.MULTILINE | re.DOTALL)
-
-
-BLOCKS = blocks(DOCUMENT)
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT, flags=re.MULTILINE | re.DOTALL)
 CURL = [line for _, block in BLOCKS for line in block.splitlines() if line.startswith("curl http://127.0.0.1:8000")]
 PYTHON = [block for kind, block in BLOCKS if kind == "python"]
 NAMES = {"story": "letters", "photos": "stripes"}  # what the document calls the models
@@ -67,9 +60,3 @@ def test_every_route_has_an_example(server: Running) -> None:
         assert f'"{route}"' in asked or f':8000{route}"' in asked, f"add {route} to the Python of docs/serving.md"
     for method in ("completions.create", "embeddings.create", "audio.transcriptions.create"):
         assert method in asked
-
-
-def test_the_chinese_page_has_the_same_examples() -> None:
-    chinese = blocks((DOCS / "zh" / "serving.md").read_text(encoding="utf-8"))
-    code = [[line.partition("  #")[0].rstrip() for line in block.splitlines()] for _, block in chinese]
-    assert code == [[line.partition("  #")[0].rstrip() for line in block.splitlines()] for _, block in BLOCKS]
