@@ -70,7 +70,8 @@ def play(notes: list[str], rng: np.random.Generator) -> Samples:
         parts.append(tone * np.minimum(time / attack, 1) * np.exp(-fading * time))
     sound = np.concatenate(parts)
     sound = 0.5 * sound / np.abs(sound).max() + rng.normal(0, rng.uniform(0.001, 0.01), len(sound))
-    return sound.astype(np.float32)
+    samples: Samples = sound.astype(np.float32)
+    return samples
 
 
 def write_melodies(folder: Path, *, train: int, held_out: int, seed: int = 1) -> dict[str, Path]:
