@@ -50,7 +50,7 @@ def test_a_recipe_trains_and_says_plainly_what_it_did(headwise: Command, corpus:
     assert any(line.startswith("training ") and "parameters, from update 0 of 12" in line for line in lines)
     updates = [line.split() for line in lines if line.startswith("update ")]
     assert [words[1] for words in updates] == ["2", "4", "6", "8", "10", "12"]
-    assert updates[0][2::2] == ["loss", "ppl", "lr", "tokens/s", "padding"]
+    assert updates[0][2::2] == ["loss", "ppl", "left", "lr", "tokens/s", "padding"]
     assert any(line.startswith("validation at update 6: log-loss ") and "chrf" in line for line in lines)
     assert lines[-4].startswith("finished after 12 updates")
     assert lines[-3].startswith("it did not learn to translate: BLEU 0.0"), "one sentence says how it went"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -51,16 +52,17 @@ class Live:
         self.console.print(escape(line), style=style, soft_wrap=True)
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
-        """Shows progress while text is prepared: stage, lines done, total lines if known."""
+        """Shows progress while data is prepared: stage, items done, total items if known."""
+        counted = f"{stage}: {done:,}" + ("" if stage.endswith("s") else " lines")  # a plural says what is counted
         if not self.terminal:
             if total is not None and done >= total:
-                self.say(f"{stage}: {done:,} lines")
+                self.say(counted)
             return
         if self.task is None or stage != self.stage:
             self.clear()
             self.task = self.bar.add_task(stage, total=total)
             self.stage = stage
-        self.bar.update(self.task, completed=done, total=total, description=f"{stage}: {done:,} lines")
+        self.bar.update(self.task, completed=done, total=total, description=counted)
 
     def clear(self) -> None:
         if self.task is not None:
@@ -110,7 +112,7 @@ class _LiveHook(Hook):
             self.live.training(trainer.progress(), self._line(trainer, update))
         elif time.monotonic() - self.spoke >= _SILENT:
             self.spoke = time.monotonic()
-            self.live.say(f"{self._line(trainer, update)}  {trainer.progress():.0%} done")
+            self.live.say(f"{self._line(trainer, update)}  {trainer.progress():.0%} done, {_left(trainer)} left")
 
     def _line(self, trainer: Trainer, update: Update) -> str:
         perplexity = math.exp(min(self.loss, 50.0))
@@ -127,7 +129,8 @@ class _LiveHook(Hook):
                 self.spoke = time.monotonic()
                 self.live.say(
                     f"update {record['step']} loss {record['log_loss']:.4f} ppl {record['perplexity']:.2f} "
-                    f"lr {record['rate']:.3e} tokens/s {self.speed:.0f} padding {record['padding']:.3f}"
+                    f"left {_left(trainer)} lr {record['rate']:.2e} tokens/s {self.speed:.0f} "
+                    f"padding {record['padding']:.2f}"
                 )
             case "validation" | "average" if "log_loss" in record:
                 self._validation(record)
@@ -154,6 +157,12 @@ class _LiveHook(Hook):
             table.add_row("[bold]output", f"[bold]{escape(output)}")
             table.add_row("", "")
         self.live.console.print(table)
+
+
+def _left(trainer: Trainer) -> str:
+    """The time until the end of the run: 0:07:30."""
+    seconds = trainer.seconds_left()
+    return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
 
 
 def _blend(old: float, new: float) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.config.schema import Filters
-from headwise.data.split import Part, part_of_lines, part_of_pairs
+from headwise.data.split import Part, long_hashes, part_of_lines, part_of_pairs
 from headwise.text import corpus
 from headwise.text.filters import FilterCounts, line_filter, pair_filter
 
@@ -149,6 +150,16 @@ class Chunks:
             targets = batch.targets if self.corpus.either_side else ()
             yield batch.file, batch.first, texts, self._of_part(reasons, batch.sources, 0, targets)
 
+    @cached_property
+    def _held_out(self) -> frozenset[int | None]:
+        """Hashes of the long lines in the validation part of a running text: copies of them are not trained on."""
+        field, number, found = self.corpus.fields[0] if self.corpus.fields else None, 0, set[int | None]()
+        for lines in corpus.read_line_batches(self.corpus.text, format=self.corpus.format, field=field):
+            parts = part_of_lines(number, len(lines.texts), self.corpus.share)
+            found.update(long_hashes([t for t, part in zip(lines.texts, parts, strict=True) if part == "validation"]))
+            number += len(lines.texts)
+        return frozenset(found - {None})
+
     def _of_part(
         self, reasons: list[str | None], texts: Sequence[str], first: int, targets: Sequence[str] = ()
     ) -> list[str | None]:
@@ -158,6 +169,9 @@ class Chunks:
         share = self.corpus.share
         running = self.sides == ("text",)
         parts = part_of_lines(first, len(texts), share) if running else part_of_pairs(texts, share)
+        if running and self.corpus.part == "training":
+            copies = [number in self._held_out for number in long_hashes(texts)]
+            parts = ["validation" if copy else part for part, copy in zip(parts, copies, strict=True)]
         if targets and self.corpus.part == "training":
             others = part_of_pairs(targets, share)
             parts = ["validation" if "validation" in both else "training" for both in zip(parts, others, strict=True)]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
-from headwise.text.overlap import normalised
+from headwise.text.overlap import MIN_CHARACTERS, normalised
 
 Part = Literal["training", "validation"]
 # Running text is held out in passages of so many lines: single lines would be torn out of their context.
@@ -23,6 +23,11 @@ def part_of_lines(first: int, count: int, share: float) -> list[Part]:
     every = max(1, round(1 / share)) if share else 0  # one passage in so many, the first among them
     held_out = [bool(every) and number // PASSAGE % every == 0 for number in range(first, first + count)]
     return ["validation" if held else "training" for held in held_out]
+
+
+def long_hashes(texts: Sequence[str]) -> list[int | None]:
+    """Of each line of a running text its hash; None for a short one, which recurs naturally."""
+    return [text_hash(text) if len(text) >= MIN_CHARACTERS else None for text in texts]
 
 
 def stratified(texts: Sequence[str], labels: Sequence[str], share: float) -> frozenset[int]:

@@ -90,7 +90,7 @@ def prepare(
         assets = Assets(pair, preprocessing=preprocessing(settings.mels, OWN_TOKENS))
     else:
         assets = start
-    store = _store(cache, stream, assets.tokenizers, settings, prints["training"], "training sound", tell)
+    store = _store(cache, stream, assets.tokenizers, settings, prints["training"], "training recordings", tell)
     if not len(store):
         counts = store.manifest.counts
         raise DataError(f"no recording is left to train on: {counts}; run headwise check", file=training.places[0])
@@ -98,7 +98,7 @@ def prepare(
     if held_out is not None:
         prints["validation"] = fingerprint(held_out.places, held_out.columns)
         kept = Recordings(held_out, UNFILTERED)
-        validation = _store(cache, kept, assets.tokenizers, settings, prints["validation"], "validation sound", tell)
+        validation = _store(cache, kept, assets.tokenizers, settings, prints["validation"], "validation recordings", tell)
         if not len(validation):
             raise DataError("no recording is left to validate on; run headwise check", file=held_out.places[0])
     return Prepared(assets, store, validation, prints)
@@ -117,7 +117,7 @@ def _store(
         )
 
     store = cached_features(cache, name, write)
-    tell(stage, store.manifest.counts.lines, store.manifest.counts.lines)
+    tell(stage, store.manifest.counts.kept, store.manifest.counts.kept)
     return store
 
 

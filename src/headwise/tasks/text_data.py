@@ -188,7 +188,7 @@ def make_tokenizers(
         )
     pair = _trained(sampled, settings, extra)
     write_directory(folder, lambda directory: _save(pair, directory))
-    tell("tokenizer", texts.counts.lines, texts.counts.lines)
+    tell("tokenizer", texts.counts.kept, texts.counts.kept)
     return pair
 
 
@@ -239,7 +239,7 @@ def make_store(
             write_files(directory, texts, encoders, about, lambda lines: tell(stage, lines, None), stream)
 
     store = cached_store(cache, f"{prefix}{stage.split()[0]}-{key}", write)
-    tell(stage, store.manifest.counts.lines, store.manifest.counts.lines)
+    tell(stage, store.manifest.counts.kept, store.manifest.counts.kept)
     return store
 
 

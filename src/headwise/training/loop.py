@@ -151,6 +151,11 @@ class Trainer:
             shares.append(self.elapsed() / 60 / self.settings.minutes)
         return min(1.0, max(shares))
 
+    def seconds_left(self) -> float | None:
+        """Returns how long the rest takes at the pace of the run so far; None while nothing is known."""
+        done = self.progress()
+        return self.elapsed() * (1 - done) / done if done else None
+
     def _stopped(self) -> bool:
         return self.stop is not None
 

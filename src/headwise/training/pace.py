@@ -9,7 +9,7 @@ from headwise.data.batch import Batch
 from headwise.training.loop import Hook, Trainer
 from headwise.training.step import Update
 
-UPDATES = 50  # that a pace is the median of
+UPDATES = 20  # that a pace is the median of
 SLOWER = 1.5  # times the pace at the start: less is usual on shared machines
 
 

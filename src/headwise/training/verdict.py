@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 FEWEST_UPDATES = 300  # below which a model from scratch has learned next to nothing
-LEARNED = 0.25  # nats per token by which a model must beat where it began
-TRANSLATES = 1.0  # BLEU, below which an output is no translation
+LEARNED, LEARNED_SHARE = 0.25, 0.1  # a model must beat where it began by so many nats, or this share of a small loss
+TRANSLATES, READABLE = 1.0, 5.0  # BLEU, below which an output is no translation, and none that helps anybody
 
-DID_NOT_LEARN = ("nothing was learned", "it did not learn")  # how the verdict of a failed run begins
+DID_NOT_LEARN = ("nothing was learned", "it did not learn", "fine-tuning did not help")  # how the verdict of a failed run begins
 
 
 def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str | None:
@@ -35,27 +35,36 @@ def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str |
     return None
 
 
-def verdict(records: Sequence[Mapping[str, Any]]) -> str:
+def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> str:
     """Whether the run learned, still improves or overfits, and what to change, from the records of its log."""
     training = [record["log_loss"] for record in records if record["event"] == "train" and _finite(record)]
     checked = [record for record in records if record["event"] == "validation" and _finite(record)]
     if not training:
         return f"{DID_NOT_LEARN[0]}: no update had a finite loss; lower training.learning_rate"
-    if training[0] - training[-1] < LEARNED and (not checked or checked[-1]["log_loss"] > training[0] - LEARNED):
+    enough = training[0] - min(LEARNED, LEARNED_SHARE * training[0])
+    if from_scratch and training[-1] > enough and (not checked or checked[-1]["log_loss"] > enough):
         return (
             f"{DID_NOT_LEARN[1]}: the loss went from {training[0]:.2f} to {training[-1]:.2f}; train longer, or try "
             "another training.learning_rate"
         )
+    after = training[-1:] + [record["log_loss"] for record in checked[-1:]]
+    if not from_scratch and min(after) >= training[0]:
+        return (
+            f"{DID_NOT_LEARN[2]}: the loss went from {training[0]:.2f} to {training[-1]:.2f}; lower "
+            "training.learning_rate, or train longer"
+        )
     bleu = [record["bleu"] for record in checked if "bleu" in record]
+    steps = max(record.get("step", 0) for record in records)
     if bleu and max(bleu) < TRANSLATES:
-        steps = max(record.get("step", 0) for record in records)
         return (
             f"{DID_NOT_LEARN[1]} to translate: BLEU {max(bleu):.1f} on validation, {steps:,} updates; train longer "
             "(training.minutes), or with a smaller model.preset"
         )
     losses = [record["log_loss"] for record in checked]
+    if from_scratch and (begun := _only_begun(training[0], min(after), steps, bleu)):
+        return begun
     if len(losses) < 3:
-        return f"it learned: the loss fell from {training[0]:.2f} to {min(training[-1:] + losses[-1:]):.2f}"
+        return f"it learned: the loss fell from {training[0]:.2f} to {min(after):.2f}"
     best = min(range(len(losses)), key=losses.__getitem__)
     if losses[-1] > 1.03 * losses[best] and best < len(losses) - 2:
         return (
@@ -69,6 +78,14 @@ def verdict(records: Sequence[Mapping[str, Any]]) -> str:
     if training[-1] < losses[-1]:
         return levelled
     return f"{levelled}; training loss is no lower ({training[-1]:.2f}): more time or a larger model.preset would help"
+
+
+def _only_begun(first: float, last: float, steps: int, bleu: Sequence[float]) -> str | None:
+    """The sentence for a run that ended far too early; None: it did not."""
+    if max(bleu) >= READABLE if bleu else steps >= FEWEST_UPDATES or last <= first / 2:
+        return None
+    so_far = f"BLEU {max(bleu):.1f} on validation" if bleu else f"the loss fell from {first:.2f} to {last:.2f}"
+    return f"it has only begun to learn: {so_far} after {steps:,} updates; train longer (training.minutes)"
 
 
 def _finite(record: Mapping[str, Any]) -> bool:

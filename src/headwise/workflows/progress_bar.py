@@ -11,6 +11,8 @@ from headwise.data.batch import Batch
 from headwise.training.loop import Hook, Record, Trainer
 from headwise.training.step import Update
 
+SHOWN = ("warning", "not saved", "slow")  # records with a message
+
 
 class ProgressBar(Hook):
     """Shows the update, its loss and the time left; validations are lines above it."""
@@ -38,3 +40,5 @@ class ProgressBar(Hook):
     def on_record(self, trainer: Trainer, record: Record) -> None:
         if record["event"] == "validation" and "log_loss" in record:
             self.say(f"validation at update {record['step']:,}: loss {record['log_loss']:.4f}")
+        elif record["event"] in SHOWN:
+            self.say(f"warning: {record['message']}")

@@ -362,7 +362,10 @@ class _Training:
                 "step": trainer.step,
                 "seconds": round(trainer.elapsed(), 1),
                 "best": best,
-                "verdict": verdict([json.loads(line) for line in (self.directory.path / LOG).open(encoding="utf-8")]),
+                "verdict": verdict(
+                    [json.loads(line) for line in (self.directory.path / LOG).open(encoding="utf-8")],
+                    self.recipe.model.from_ is None,
+                ),
             }
         )
         return best

@@ -13,7 +13,7 @@ from headwise.cli.live import Live
 from headwise.training.loop import Trainer
 from headwise.workflows.train import Finished
 
-TRAINER = cast("Trainer", SimpleNamespace(step=7))
+TRAINER = cast("Trainer", SimpleNamespace(step=7, seconds_left=lambda: 90.4))
 
 
 def said(*records: dict[str, Any]) -> list[str]:
@@ -29,7 +29,8 @@ def test_where_there_is_no_terminal_every_record_is_one_plain_line() -> None:
     validation = {"event": "validation", "step": 7, "log_loss": 2.1, "bleu": 31.2, "empty": 0.0, "best": True}
     lines = said(train, validation, {"event": "warning", "message": "the loss is [not] falling"})
     assert len(lines) == 3
-    assert lines[0].startswith("update 7 loss 2.0000 ppl 7.39 lr 1.000e-03")
+    assert lines[0].startswith("update 7 loss 2.0000 ppl 7.39 left 0:01:30 lr 1.00e-03")
+    assert len(lines[0]) <= 80
     assert lines[1] == "validation at update 7: log-loss 2.1  bleu 31.2  (best so far)"
     assert lines[2] == "warning: the loss is [not] falling"
 
@@ -44,11 +45,13 @@ def test_the_end_says_where_everything_is_and_how_to_go_on() -> None:
     live = Live(stream)
     live.preparing("training text", 5, None)
     live.preparing("training text", 9, 9)
+    live.preparing("pictures", 1200, 1200)
     run = Path("runs/my")
     live.conclude(Finished(run, "steps", 40, 90.0, {"step": 30, "bleu": 31.25}))
     live.conclude(Finished(run, "SIGINT", 20, 9.0, {}))
     assert stream.getvalue().splitlines() == [
         "training text: 9 lines",
+        "pictures: 1,200",
         "finished after 40 updates and 1.5 minutes (steps); best at update 30: bleu 31.25",
         "model: runs/my/model",
         "curves: headwise plot runs/my",
@@ -61,14 +64,15 @@ def test_a_line_comes_every_ten_seconds_where_records_are_rarer(monkeypatch: pyt
     monkeypatch.setattr(live_module.time, "monotonic", lambda: now[0])
     stream = io.StringIO()
     update = SimpleNamespace(tokens=90, positions=100, log_loss=2.5, skipped=False, rate=1e-3)
-    trainer: Any = SimpleNamespace(step=7, took=0.5, progress=lambda: 0.25)
+    trainer: Any = SimpleNamespace(step=7, took=0.5, progress=lambda: 0.25, seconds_left=lambda: 4000.0)
     with Live(stream) as live:
         for now[0] in (4.0, 9.0, 11.0, 15.0, 22.0):
             live.hook.after_update(trainer, cast("Any", update), cast("Any", None))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("update 7  loss 2.500")
-    assert lines[0].endswith("25% done")
+    assert lines[0].endswith("25% done, 1:06:40 left")
+    assert len(lines[0]) <= 80
 
 
 def test_the_time_left_is_visible_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:

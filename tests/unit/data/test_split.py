@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from headwise.data.split import PASSAGE, part_of_lines, part_of_pairs
+from pathlib import Path
+
+from headwise.config.schema import Filters
+from headwise.data.chunks import Chunks, Files
+from headwise.data.split import PASSAGE, Part, part_of_lines, part_of_pairs
 
 SENTENCES = [f"sentence number {number}" for number in range(5000)]
 
@@ -17,6 +21,22 @@ def test_the_split_has_about_the_share_that_was_asked_for_and_never_changes() ->
 def test_sentences_that_differ_by_case_and_spaces_only_are_on_one_side() -> None:
     for sentence in SENTENCES[:200]:
         assert len(set(part_of_pairs([sentence, sentence.upper(), f"  {sentence} "], 0.5))) == 1
+
+
+def test_a_long_line_of_running_text_that_is_held_out_is_not_trained_on(tmp_path: Path) -> None:
+    lines = [f"line {number} of a text that goes on and on for a while" for number in range(10 * PASSAGE)]
+    lines[5 * PASSAGE] = lines[0].upper()  # the first passage is held out
+    lines[6 * PASSAGE] = lines[1] = "ROMEO:"
+    (tmp_path / "text").write_text("\n".join(lines) + "\n")
+
+    def kept(part: Part) -> list[str]:
+        chunks = Chunks(Files(text=[str(tmp_path / "text")], part=part, share=0.1), Filters())
+        return [text for chunk in chunks for text in chunk.texts["text"]]
+
+    training, validation = kept("training"), kept("validation")
+    assert validation == lines[:PASSAGE]
+    assert training == [*lines[PASSAGE : 5 * PASSAGE], *lines[5 * PASSAGE + 1 :]]
+    assert "ROMEO:" in training, "short lines recur"
 
 
 def test_running_text_is_held_out_in_passages() -> None:
