@@ -169,5 +169,10 @@ def after_timing(recipe: Recipe, steps: int, seconds: float) -> list[Choice]:
         Choice("training.warmup", min(LONGEST_WARMUP, max(1, steps // WARMUP_SHARE)), reason),
         Choice("training.validate_every", often, reason),
         Choice("training.save_every", often, reason),
-        Choice("training.log_every", min(50, max(1, round(5 / max(seconds, 1e-3)))), "a record every few seconds"),
+        record_often(seconds),
     ]
+
+
+def record_often(seconds: float) -> Choice:
+    """Records at least every ten seconds, with room for a machine that slows down."""
+    return Choice("training.log_every", min(50, max(1, round(5 / max(seconds, 1e-3)))), "a record every few seconds")

@@ -80,7 +80,7 @@ class RunDirectory:
         """Takes the directory for this recipe, or says in one line why it cannot be."""
         if self.complete(recipe):
             raise UsageError(
-                f"{self.path} holds a finished run; give another --output, or a larger budget to train it further"
+                f"{self.path} holds a finished run; give another --output, or {self._more()} to train it further"
             )
         if resume and not (list_checkpoints(self.checkpoints) or self.recipe.is_file() or self._entered):
             raise UsageError(f"{self.path} holds no run to resume; leave out --resume to start one there")
@@ -121,9 +121,16 @@ class RunDirectory:
         changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         if changed:
             raise UsageError(
-                f"{self.path} holds a run of another recipe ({', '.join(changed[:4])} differ); give another --output, "
+                f"{self.path} holds a run of another recipe (different: {', '.join(changed[:4])}); give another --output, "
                 "or the same settings to go on with it"
             )
+
+    def _more(self) -> str:
+        """A budget that is larger than that of the run, in the words of the recipe."""
+        training = self._stored().training
+        named = (("steps", training.steps), ("epochs", training.epochs), ("minutes", training.minutes))
+        larger = [f"--set training.{name}={2 * value}" for name, value in named if value is not None]
+        return " ".join(larger) or "a larger budget"
 
     def _extended(self, recipe: Recipe) -> bool:
         """A finished run may go on when its budget has grown."""

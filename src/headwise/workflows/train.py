@@ -39,7 +39,7 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
-from headwise.tasks.automatic import needs_plan
+from headwise.tasks.automatic import choose, needs_plan, record_often
 from headwise.tasks.interface import Prepared
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -218,6 +218,8 @@ class _Training:
         memory, minutes = used_memory(self.device), self.recipe.training.minutes
         if not open_ended:
             self.tell(foretold(known, seconds, batches.count(0), memory))
+            self.recipe, _ = choose(self.recipe, [record_often(seconds)])
+            self.directory.store(self.recipe)
             return
         steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
         self.tell(foretold(steps, seconds, batches.count(0), memory, minutes))

@@ -14,7 +14,7 @@ from headwise.training.timing import TRAINING_SHARE
 Tell = Callable[[str], None]
 
 REASON_COLUMNS, COLUMNS = 29, 80  # of the table of choices: at least, and at most in all
-WORTH_TIMING = 1000  # updates: a shorter run of a known number is over soon enough
+WORTH_TIMING = 300  # updates: a shorter run of a known number is over soon enough
 
 
 def complete(recipe: Recipe, facts: DataFacts, tell: Tell = lambda line: None) -> Recipe:

@@ -44,7 +44,7 @@ def test_an_interrupted_run_goes_on_with_the_same_settings_or_another_budget_onl
     run = begun(tmp_path)
     assert run.unfinished
     run.claim(recipe(steps=20, threads=3, device="cpu"), resume=True)
-    with pytest.raises(UsageError, match=r"a run of another recipe \(training\.learning_rate differ\)"):
+    with pytest.raises(UsageError, match=r"a run of another recipe \(different: training\.learning_rate\)"):
         run.claim(recipe(learning_rate=2.0), resume=True)
 
 
@@ -52,7 +52,7 @@ def test_a_finished_run_goes_on_with_a_larger_budget_only(tmp_path: Path) -> Non
     run = begun(tmp_path)
     run.finish({"reason": "steps"})
     assert run.complete(recipe())
-    with pytest.raises(UsageError, match="holds a finished run"):
+    with pytest.raises(UsageError, match=r"holds a finished run; .* or --set training\.steps=20 to"):
         run.claim(recipe(), resume=False)
     assert not run.complete(recipe(steps=20))
     run.claim(recipe(steps=20), resume=False)

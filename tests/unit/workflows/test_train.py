@@ -19,6 +19,7 @@ from headwise.errors import RecipeError
 from headwise.text.phrasebook import write_corpus
 from headwise.text.tokenizer import TokenizerPair
 from headwise.training.loop import Hook
+from headwise.workflows import train as train_module
 from headwise.workflows.train import Finished, train
 
 
@@ -36,6 +37,11 @@ def run(
     values = small_values(model={"dropout": 0.0}, training=settings)
     recipe = build_recipe(values if model is None else {**values, "model": model})
     return train(recipe, corpus, output, hooks=hooks)
+
+
+class StopAtOnce(Hook):
+    def begin(self, trainer: Any) -> None:
+        raise StopIteration
 
 
 def records(output: Path, event: str) -> list[dict[str, Any]]:
@@ -91,13 +97,35 @@ def test_scores_fingerprints_and_calibration_are_in_the_card(corpus: Path, tmp_p
     assert card["parameters"] == sum(t.numel() for t in load_file(finished.model / "model.safetensors").values())
 
 
+@pytest.fixture
+def pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of known speed."""
+    monkeypatch.setattr(train_module, "seconds_per_update", lambda make, batches: 0.03)
+
+
+@pytest.mark.usefixtures("pace")
 def test_minutes_become_updates_once_so_that_any_schedule_knows_its_end(corpus: Path, tmp_path: Path) -> None:
     finished = run(corpus, tmp_path / "run", minutes=0.02, schedule="cosine", learning_rate=1e-3)
     stored = load_recipe(tmp_path / "run" / "recipe.toml")[0].training
     assert (stored.minutes, stored.steps, finished.reason) == (None, finished.step, "steps")
+    assert finished.step == 37
     assert records(tmp_path / "run", "train")[-1]["rate"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_long_run_of_a_known_number_of_updates_is_timed_and_logs_often(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_module, "seconds_per_update", lambda make, batches: 2.0)
+    values = small_values(training={"batch_tokens": 300, "steps": 4000, "epochs": 20, "validate_every": 400})
+    del values["training"]["log_every"]
+    told: list[str] = []
+    with pytest.raises(StopIteration):
+        train(build_recipe(values), corpus, tmp_path / "run", hooks=[StopAtOnce()], tell=told.append)
+    assert any(line.startswith("forecast: ") and "(2.00 s each)" in line for line in told)
+    assert load_recipe(tmp_path / "run" / "recipe.toml")[0].training.log_every <= 5
+
+
+@pytest.mark.usefixtures("pace")
 def test_a_run_that_was_given_minutes_resumes_with_the_updates_that_it_planned(corpus: Path, tmp_path: Path) -> None:
     class StopAt(Hook):
         def after_update(self, trainer: Any, update: Any, batch: Any) -> None:
