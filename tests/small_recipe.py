@@ -18,7 +18,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "model": {
         "preset": "tiny", "model_dim": 16, "num_heads": 2, "ff_dim": 16, "encoder_layers": 1, "decoder_layers": 1
     },
-    "training": {"batch_tokens": 200, "warmup": 10, "log_every": 2, "validation_sentences": 4, "threads": 1},
+    "training": {
+        "batch_tokens": 200, "schedule": "noam", "warmup": 10, "log_every": 2, "validation_sentences": 4, "threads": 1,
+    },
 }  # fmt: skip
 
 

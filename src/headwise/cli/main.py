@@ -99,7 +99,8 @@ def run() -> None:
         _fail(str(error), error.exit_code)
     except _WrongCall as error:
         verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.info_name in VERBS else ""
-        _fail(f"{error.format_message()} (see headwise{verb} --help)", error.exit_code)
+        message = error.format_message().replace("Value error, ", "")  # what typer puts before a wrong choice
+        _fail(f"{message} (see headwise{verb} --help)", error.exit_code)
     except OSError as error:  # a file that was not checked before: a user's mistake too, reported in one line
         if os.environ.get("HEADWISE_DEBUG"):
             raise

@@ -22,6 +22,12 @@ class Generation:
     log_probs: tuple[float, ...]  # of each token, if they were requested
     stopped: Literal["length", "stop"]
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Generation({self.text!r}, {len(self.ids)} tokens, stopped={self.stopped!r})"
+
 
 class Writer(ABC):
     """Base class of the engines of language models: everything is built on `write`."""
@@ -29,6 +35,10 @@ class Writer(ABC):
     bundle: Bundle
     tokenizer: Tokenizer
     context: int | None  # tokens that the model sees at once; None: no limit
+
+    def __repr__(self) -> str:
+        seen = "any length" if self.context is None else f"context of {self.context} tokens"
+        return f"{type(self).__name__}({str(self.bundle.path)!r}, {self.bundle.family}, {seen})"
 
     def generate(
         self,

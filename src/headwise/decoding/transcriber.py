@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -39,15 +39,27 @@ class Transcriber:
         self.mels, self.window, self.padded = settings.mels, settings.window, settings.padded  # in frames
         self._special = tokens.special(tokenizer.size)
 
-    def transcribe(
-        self, sounds: Sequence[Sound], *, on_progress: OnProgress | None = None, on_cut: OnCut | None = None,
-        **options: Any,
-    ) -> list[Transcript]:  # fmt: skip
-        """Returns one transcript per sound, in order: names of files, files in memory, or mono samples at 16 kHz.
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.bundle.path)!r}, engine={self.engine.name!r})"
 
+    @overload
+    def transcribe(self, sounds: str | Path, **options: Any) -> Transcript: ...
+
+    @overload
+    def transcribe(self, sounds: Sequence[Sound], **options: Any) -> list[Transcript]: ...
+
+    def transcribe(
+        self, sounds: str | Path | Sequence[Sound], *, on_progress: OnProgress | None = None,
+        on_cut: OnCut | None = None, **options: Any,
+    ) -> Transcript | list[Transcript]:  # fmt: skip
+        """Returns the transcript of one file, or one per sound of a list, in order.
+
+        Sounds are names of files, files in memory, or mono samples at 16 kHz.
         Options are those of SpeechOptions: language, task, beam, …. `on_cut` is told of files that are cut off, which
         are then transcribed as far as they go; without it they are an error.
         """
+        if isinstance(sounds, str | Path):
+            return self.transcribe([sounds], on_progress=on_progress, on_cut=on_cut, **options)[0]
         return list(self.transcribe_each(sounds, on_progress=on_progress, on_cut=on_cut, **options))
 
     def transcribe_each(

@@ -29,6 +29,12 @@ class Transcript:
     silence: float = 0.0  # seconds that were skipped, because they are silent
     file: str = ""
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Transcript({self.text!r}, {len(self.segments)} segments, {self.seconds:.1f} seconds)"
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON; times have milliseconds."""
         segments = [

@@ -5,7 +5,7 @@ The choices are written into the run's resolved recipe, so that a resumed or rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,11 @@ DEFAULT_PATIENCE = 5  # validations without improvement
 HELD_OUT_LINES, HELD_OUT_SHARE = 1000, 0.1  # split off for validation: at most so many lines, and this share
 WARMUP_SHARE, LONGEST_WARMUP = 10, 1000
 PAIRS = "pairs"  # the unit of parallel text
-VALIDATIONS = 12  # during a run
+VALIDATIONS, RECORDS = 12, 60  # during a run
 FEW_EPOCHS, CHARACTERS_PER_MINUTE = 10, 600_000  # a small model on two cores
 FEWEST_TO_SPLIT = 200  # lines
 FINE_TUNING_SHARE = 0.2  # of the rate that a model of that width is trained with from scratch
-OPTIMISATION = ("optimizer", "schedule", "learning_rate", "warmup", "batch_tokens")
+FACTOR = 0.1  # a learning rate from here on is meant as the factor of the paper's schedule
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ def choose(recipe: Recipe, choices: Iterable[Choice]) -> tuple[Recipe, list[Choi
 
 
 def optimises_itself(recipe: Recipe) -> bool:
-    """Whether the recipe takes the optimisation into its own hands: then nothing of it is chosen."""
-    return any(not left_out(recipe, f"training.{name}") for name in OPTIMISATION)
+    """Whether the recipe names a schedule, or a factor of the paper's: then no other is chosen."""
+    factor = recipe.training.learning_rate >= FACTOR and not left_out(recipe, "training.learning_rate")
+    return factor or not left_out(recipe, "training.schedule")
 
 
 def before_tokenizing(recipe: Recipe, facts: DataFacts) -> list[Choice]:
@@ -118,10 +119,14 @@ def dropout(lines: int) -> float:
 
 def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> list[Choice]:
     """A schedule that works for short and long runs alike, for a model of this width."""
+    fine_tuned = recipe.model.from_ is not None
+    width = (start_width(recipe.model.from_) if recipe.model.from_ is not None else None) or width
     if optimises_itself(recipe):
-        return []
-    if recipe.model.from_ is not None:
-        return fine_tuning(start_width(recipe.model.from_) or width, batch_tokens, size)
+        peak = round((FINE_TUNING_SHARE if fine_tuned else 1.0) * peak_rate(width), 6)
+        wanted = recipe.training.schedule != "noam"
+        return [Choice("training.learning_rate", peak, f"width {width}")] if wanted else []
+    if fine_tuned:
+        return fine_tuning(width, batch_tokens, size)
     return [
         Choice("training.batch_tokens", batch_tokens, size),
         Choice("training.schedule", "cosine", "ends at 0 in any time"),
@@ -142,6 +147,12 @@ def fine_tuning(width: int, batch_tokens: int, size: str) -> list[Choice]:
     ]
 
 
+def gentler(choices: Sequence[Choice], times: float) -> list[Choice]:
+    """The same choices with a learning rate so many times lower."""
+    key = "training.learning_rate"
+    return [Choice(key, round(c.value / times, 6), c.reason) if c.key == key else c for c in choices]
+
+
 def peak_rate(width: int) -> float:
     """The learning rate of a model from scratch: the wider, the lower."""
     return float(2.5e-3 * (128 / width) ** 0.5)
@@ -155,24 +166,27 @@ def start_width(model: str) -> int | None:
     return width if isinstance(width, int) else None
 
 
-def needs_plan(recipe: Recipe) -> bool:
-    """Whether only minutes say when the run ends."""
-    settings = recipe.training
-    return settings.minutes is not None and settings.steps is None and settings.epochs is None
-
-
-def after_timing(recipe: Recipe, steps: int, seconds: float) -> list[Choice]:
-    """What follows from the number of updates and the seconds that one takes."""
+def after_timing(recipe: Recipe, steps: int, seconds: float | None) -> list[Choice]:
+    """What follows from the number of updates and the seconds that one takes, if these were measured."""
     often = min(1000, max(10, steps // VALIDATIONS))
     reason = f"{steps:,} updates"
     return [
         Choice("training.warmup", min(LONGEST_WARMUP, max(1, steps // WARMUP_SHARE)), reason),
         Choice("training.validate_every", often, reason),
         Choice("training.save_every", often, reason),
-        record_often(seconds),
+        _records(steps, seconds),
     ]
 
 
-def record_often(seconds: float) -> Choice:
+def _records(steps: int, seconds: float | None) -> Choice:
     """Records at least every ten seconds, with room for a machine that slows down."""
+    if seconds is None:
+        return Choice("training.log_every", min(50, max(1, steps // RECORDS)), f"{steps:,} updates")
     return Choice("training.log_every", min(50, max(1, round(5 / max(seconds, 1e-3)))), "a record every few seconds")
+
+
+def paced(recipe: Recipe, steps: int, seconds: float | None) -> tuple[Recipe, list[Choice]]:
+    """The recipe of a known number of updates, and what was chosen because of it. The paper's schedule stays as is."""
+    choices = after_timing(recipe, steps, seconds)
+    papers = recipe.training.schedule == "noam"
+    return choose(recipe, [choice for choice in choices if not (papers and choice.key == "training.warmup")])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,12 @@ class Classification:
     probability: float
     probabilities: dict[str, float]
 
+    def __str__(self) -> str:
+        return self.label
+
+    def __repr__(self) -> str:
+        return f"Classification({self.label!r}, probability={self.probability:.3f}, {len(self.probabilities)} labels)"
+
 
 class Classifier:
     """Chooses among labels: classifier.classify(["…"]) for texts; names of files for pictures."""
@@ -45,12 +52,26 @@ class Classifier:
         # Probabilities are calibrated on validation data (Guo et al. 2017).
         self.temperature = float(bundle.card.get("temperature") or 1.0)
 
+    def __repr__(self) -> str:
+        return f"Classifier({str(self.bundle.path)!r}, {len(self.labels)} labels, engine={self.engine.name!r})"
+
     @property
     def labels(self) -> tuple[str, ...]:
         return self.assets.labels
 
-    def classify(self, items: Sequence[Any]) -> list[Classification]:
-        """One answer per item; an item is a text (or a pair of them), a picture or the name of its file."""
+    @overload
+    def classify(self, items: str | Path) -> Classification: ...
+
+    @overload
+    def classify(self, items: Sequence[Any]) -> list[Classification]: ...
+
+    def classify(self, items: str | Path | Sequence[Any]) -> Classification | list[Classification]:
+        """One answer per item of a list, or the answer to a single text or file.
+
+        An item is a text (or a pair of them), a picture or the name of its file.
+        """
+        if isinstance(items, str | Path):
+            return self.classify_encoded(self.encode([items]))[0]
         return self.classify_encoded(self.encode(items))
 
     def encode(self, items: Sequence[Any]) -> list[Any]:

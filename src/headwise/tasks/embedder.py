@@ -34,13 +34,19 @@ class Embedder:
     def __init__(self, bundle: Bundle, assets: Assets, engine: Engine) -> None:
         self.bundle, self.assets, self.engine = bundle, assets, engine
 
+    def __repr__(self) -> str:
+        width = self.bundle.architecture.get("model_dim")
+        return f"Embedder({str(self.bundle.path)!r}, {width} dimensions, engine={self.engine.name!r})"
+
     @property
     def longest(self) -> int | None:
         """The longest input, in tokens; of a longer text the beginning is read."""
         return self.bundle.settings.longest
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector per text, (texts, D)."""
+    def embed(self, texts: str | Sequence[str]) -> NDArray[np.float32]:
+        """One vector per text of a list, (texts, D), or the vector of a single text, (D,)."""
+        if isinstance(texts, str):
+            return self.embed([texts])[0]
         return self.embed_encoded(self.encode(texts))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,19 @@ class Filler:
         """The model itself, on torch."""
         return getattr(self.engine, "network", None)
 
-    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.bundle.path)!r}, engine={self.engine.name!r})"
+
+    @overload
+    def fill(self, texts: str, top: int = 5) -> Filled: ...
+
+    @overload
+    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]: ...
+
+    def fill(self, texts: str | Sequence[str], top: int = 5) -> Filled | list[Filled]:
         """Fills each text; gives `top` candidates for each gap. Several gaps are filled independently of each other."""
+        if isinstance(texts, str):
+            return self.fill([texts], top)[0]
         items = [self.encode(text) for text in texts]
         places = [[place for place, token in enumerate(ids) if token == self.mask] for ids in items]
         found = self.engine.token_logits(items, places)

@@ -98,7 +98,9 @@ def prepare(
     if held_out is not None:
         prints["validation"] = fingerprint(held_out.places, held_out.columns)
         kept = Recordings(held_out, UNFILTERED)
-        validation = _store(cache, kept, assets.tokenizers, settings, prints["validation"], "validation recordings", tell)
+        validation = _store(
+            cache, kept, assets.tokenizers, settings, prints["validation"], "validation recordings", tell
+        )
         if not len(validation):
             raise DataError("no recording is left to validate on; run headwise check", file=held_out.places[0])
     return Prepared(assets, store, validation, prints)

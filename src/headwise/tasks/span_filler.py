@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from headwise.bundle.directory import Bundle
 from headwise.data.spans import split_spans
@@ -35,12 +35,23 @@ class SpanFiller:
         """The model itself, on torch."""
         return getattr(self.engine, "model", None)
 
-    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.bundle.path)!r}, engine={self.engine.name!r})"
+
+    @overload
+    def fill(self, texts: str, top: int = 5) -> Filled: ...
+
+    @overload
+    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]: ...
+
+    def fill(self, texts: str | Sequence[str], top: int = 5) -> Filled | list[Filled]:
         """Fills each text; gives up to `top` candidates for each gap.
 
         All gaps of a text are filled together, by beam search. The probability of a candidate is the sum over those
         texts in the beam that have it in its gap.
         """
+        if isinstance(texts, str):
+            return self.fill([texts], top)[0]
         return [self._filled(text, self._search(text, top), top) for text in texts]
 
     def best(self, text: str) -> tuple[list[int], list[int]]:

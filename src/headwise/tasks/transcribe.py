@@ -16,7 +16,7 @@ from headwise.decoding.speech_options import SpeechEngine
 from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
-from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
+from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, gentler, optimisation
 from headwise.tasks.interface import Examined, Measured, OnProgress, Prepared, Progress, Task
 from headwise.tasks.served_transcriber import ServedTranscriber
 from headwise.text.speech_tokens import SpeechTokens
@@ -86,10 +86,7 @@ class Transcribe(Task):
         batch = max(8000, 4 * window)
         rates = optimisation(recipe, width, batch, f"{facts.lines:,} {facts.unit}")
         # Attention to sound is found late, and suddenly; a high rate keeps it from being found at all.
-        gentler = [
-            Choice(c.key, round(c.value / 2.5, 5), c.reason) if c.key == "training.learning_rate" else c for c in rates
-        ]
-        return [*choices, *gentler, Choice("training.best", "wer", "what a recogniser is for")]
+        return [*choices, *gentler(rates, 2.5), Choice("training.best", "wer", "what a recogniser is for")]
 
     def examine(self, recipe: Recipe, base: Path, on_progress: OnProgress | None = None) -> Examined:
         from headwise.data.recordings import read_recordings, recording_places

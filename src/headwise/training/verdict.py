@@ -10,7 +10,8 @@ FEWEST_UPDATES = 300  # below which a model from scratch has learned next to not
 LEARNED, LEARNED_SHARE = 0.25, 0.1  # a model must beat where it began by so many nats, or this share of a small loss
 TRANSLATES, READABLE = 1.0, 5.0  # BLEU, below which an output is no translation, and none that helps anybody
 
-DID_NOT_LEARN = ("nothing was learned", "it did not learn", "fine-tuning did not help")  # how the verdict of a failed run begins
+# How the verdict of a failed run begins.
+DID_NOT_LEARN = ("nothing was learned", "it did not learn", "fine-tuning did not help")
 
 
 def forecast(steps: int | None, warmup: int, from_scratch: bool = True) -> str | None:

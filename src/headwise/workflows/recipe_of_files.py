@@ -10,11 +10,11 @@ from typing import Any
 import tomli_w
 
 from headwise.config.families import default_family
-from headwise.config.recipe import build_recipe, left_out, load_recipe, own_values, print_recipe
+from headwise.config.recipe import build_recipe, load_recipe, own_values, print_recipe
 from headwise.config.schema import Recipe, Texts
 from headwise.errors import HeadwiseError, UsageError
 from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, after_timing, choose, needs_plan
+from headwise.tasks.automatic import Choice, choose, paced
 from headwise.tasks.interface import check_fields
 
 Files = Mapping[str, Sequence[str] | None]
@@ -78,10 +78,8 @@ def shown_recipe(recipe: Recipe, base: Path) -> str:
         recipe, _ = choose(recipe, task.automatic(recipe, task.examine(recipe, base).facts))
     except HeadwiseError:
         return print_recipe(recipe)
-    if not needs_plan(recipe):
-        return print_recipe(recipe)
-    timed = (choice.key for choice in after_timing(recipe, 1, 1.0))
-    return print_recipe(recipe, without=[key for key in timed if left_out(recipe, key)])
+    _, chosen_later = paced(recipe, 1, 1.0)
+    return print_recipe(recipe, without=[choice.key for choice in chosen_later])
 
 
 def _with_reasons(toml: str, taken: Sequence[Choice]) -> str:

@@ -121,8 +121,8 @@ class RunDirectory:
         changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         if changed:
             raise UsageError(
-                f"{self.path} holds a run of another recipe (different: {', '.join(changed[:4])}); give another --output, "
-                "or the same settings to go on with it"
+                f"{self.path} holds a run of another recipe (different: {', '.join(changed[:4])}); give another "
+                "--output, or the same settings to go on with it"
             )
 
     def _more(self) -> str:

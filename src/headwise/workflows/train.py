@@ -39,7 +39,7 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
-from headwise.tasks.automatic import choose, needs_plan, record_often
+from headwise.tasks.automatic import paced
 from headwise.tasks.interface import Prepared
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -210,20 +210,21 @@ class _Training:
         """Times a few updates, tells how long the run takes, and turns minutes into a number of updates, once, so that
         the schedule is a function of the update alone.
         """
-        open_ended, known = needs_plan(self.recipe), total_steps(self.recipe, batches.count(0)) or 0
-        long = known >= WORTH_TIMING and self.world.size == 1 and not self.directory.begun
-        if not open_ended and not long:
+        epoch = batches.count(0)
+        known, minutes = total_steps(self.recipe, epoch), self.recipe.training.minutes
+        if known is not None and self.directory.begun:
             return
-        seconds = seconds_per_update(lambda: self._make(Updater, copy.deepcopy(self.model)), batches)
-        memory, minutes = used_memory(self.device), self.recipe.training.minutes
-        if not open_ended:
-            self.tell(foretold(known, seconds, batches.count(0), memory))
-            self.recipe, _ = choose(self.recipe, [record_often(seconds)])
-            self.directory.store(self.recipe)
-            return
-        steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
-        self.tell(foretold(steps, seconds, batches.count(0), memory, minutes))
-        self.recipe, chosen = planned(self.recipe, steps, seconds)
+        seconds = None
+        if known is None or (known >= WORTH_TIMING and self.world.size == 1):
+            seconds = seconds_per_update(lambda: self._make(Updater, copy.deepcopy(self.model)), batches)
+        if known is None and seconds is not None:
+            steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
+            self.tell(foretold(steps, seconds, epoch, used_memory(self.device), minutes))
+            self.recipe, chosen = planned(self.recipe, steps, seconds)
+        else:
+            if seconds is not None:
+                self.tell(foretold(known or 0, seconds, epoch, used_memory(self.device)))
+            self.recipe, chosen = paced(self.recipe, known or 0, seconds)
         tell_choices(chosen, self.tell)
         if self.world.leads:
             self.directory.store(self.recipe)

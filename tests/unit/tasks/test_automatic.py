@@ -9,7 +9,7 @@ import pytest
 
 from headwise.config.recipe import build_recipe, left_out
 from headwise.tasks import find_task
-from headwise.tasks.automatic import DataFacts, after_timing, choose, needs_plan, vocabulary_size
+from headwise.tasks.automatic import DataFacts, after_timing, choose, paced, vocabulary_size
 
 
 def chosen(facts: DataFacts, **sections: Any) -> dict[str, Any]:
@@ -72,11 +72,37 @@ def test_warm_up_and_validations_follow_from_the_number_of_updates() -> None:
         assert found["training.log_every"] * 0.2 <= 10
 
 
-def test_only_minutes_alone_need_a_plan() -> None:
-    assert needs_plan(build_recipe({"training": {"minutes": 5.0}}))
-    for others in ({"steps": 3}, {"epochs": 2}, {}):
-        assert not needs_plan(build_recipe({"training": {**others}}))
-    assert not needs_plan(build_recipe({"training": {"minutes": 5.0, "steps": 3}}))
+def test_a_known_number_of_updates_has_a_warm_up_that_fits_unless_the_schedule_is_the_papers() -> None:
+    chosen, taken = paced(build_recipe({"training": {"steps": 300, "schedule": "cosine"}}), 300, None)
+    assert (chosen.training.warmup, chosen.training.validate_every, chosen.training.log_every) == (30, 25, 5)
+    assert all(choice.reason == "300 updates" for choice in taken)
+    papers, _ = paced(build_recipe({"training": {"steps": 300, "schedule": "noam"}}), 300, None)
+    assert papers.training.warmup == 4000
+    own, _ = paced(build_recipe({"training": {"steps": 300, "schedule": "cosine", "warmup": 7}}), 300, None)
+    assert own.training.warmup == 7
+
+
+@pytest.mark.parametrize(
+    ("own", "rate"),
+    [
+        ({"batch_tokens": 512}, 0.0025),
+        ({"learning_rate": 0.001}, 0.001),
+        ({"optimizer": "adamw"}, 0.0025),
+        ({"warmup": 0.05}, 0.0025),
+    ],
+)
+def test_one_setting_of_the_optimisation_does_not_bring_back_the_papers_schedule(
+    own: dict[str, Any], rate: float
+) -> None:
+    recipe = build_recipe({"data": {"source": "a", "target": "b"}, "training": own})
+    completed, _ = choose(recipe, find_task("translate").automatic(recipe, pairs(29_000)))
+    assert (completed.training.schedule, completed.training.learning_rate) == ("cosine", rate)
+    assert all(getattr(completed.training, name) == value for name, value in own.items())
+
+
+def test_a_schedule_of_ones_own_gets_a_rate_and_a_factor_means_the_papers_schedule() -> None:
+    assert chosen(pairs(29_000), training={"schedule": "linear"})["training.learning_rate"] == 0.0025
+    assert "training.schedule" not in chosen(pairs(29_000), training={"learning_rate": 1.0})
 
 
 def test_vocabularies_are_round_and_bounded() -> None:

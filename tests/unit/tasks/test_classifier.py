@@ -22,6 +22,14 @@ def test_load_gives_a_classifier_whose_probabilities_are_sorted_and_sum_to_one(c
     assert sum(answer.probabilities.values()) == pytest.approx(1)
 
 
+def test_one_text_has_one_answer_and_objects_print_usefully(classifier_model: Path) -> None:
+    classifier = headwise.load(classifier_model, engine="torch")
+    answer = classifier.classify("dog cat dog")
+    assert answer == classifier.classify(["dog cat dog"])[0]
+    assert (str(answer), repr(answer)[:17]) == (answer.label, "Classification('a")
+    assert repr(classifier) == f"Classifier({str(classifier_model)!r}, 3 labels, engine='torch')"
+
+
 def test_nothing_is_classified_as_nothing(classifier_model: Path) -> None:
     classifier = headwise.load(classifier_model, engine="torch")
     assert classifier.classify([]) == []

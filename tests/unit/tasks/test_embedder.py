@@ -17,6 +17,8 @@ def test_load_gives_an_embedder_of_vectors_of_length_one(embedder_model: Path) -
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert np.allclose(embedder.embed(["red"])[0], vectors[1], atol=1e-5)
     assert embedder.embed([]).shape == (0, 32)
+    assert np.allclose(embedder.embed("red"), vectors[1], atol=1e-5), "one text has one vector"
+    assert repr(embedder).endswith("32 dimensions, engine='torch')")
 
 
 def test_the_most_similar_texts_come_first_with_their_places(embedder_model: Path) -> None:

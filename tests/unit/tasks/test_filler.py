@@ -21,6 +21,14 @@ def test_load_gives_a_filler_whose_candidates_are_ranked(filler_model: Path) -> 
     assert filled.text == filled.gaps[0][0].filled == f"red {filled.gaps[0][0].text} green white"
 
 
+def test_one_text_is_filled_to_one_and_objects_print_usefully(filler_model: Path) -> None:
+    filler = headwise.load(filler_model)
+    filled = filler.fill("red [MASK] green white", top=2)
+    assert filled.text == filler.fill(["red [MASK] green white"], top=2)[0].text == str(filled)
+    assert repr(filled).startswith(f"Filled({filled.text!r}, {filled.gaps[0][0].text!r} 0.")
+    assert repr(filler).startswith("Filler(")
+
+
 def test_special_tokens_are_no_candidates_and_all_others_sum_to_one(filler_model: Path) -> None:
     filler = headwise.load(filler_model)
     (filled,) = filler.fill(["red [MASK] green"], top=1000)

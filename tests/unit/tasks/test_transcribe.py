@@ -50,6 +50,7 @@ def test_a_sound_gets_the_same_text_alone_in_a_batch_and_as_samples(model: Path,
     files = [tmp_path / f"{number}.wav" for number in range(5)]
     together = [transcript.text for transcript in opened.transcribe(files, beam=2)]
     assert together == [opened.transcribe([file], beam=2)[0].text for file in files]
+    assert together[0] == str(opened.transcribe(files[0], beam=2))
     assert all(transcript.segments[0].confidence <= 1 for transcript in opened.transcribe(files))
 
 
@@ -60,6 +61,7 @@ def test_long_sound_is_read_in_windows_and_silence_has_no_text(model: Path) -> N
     transcript = opened.transcribe([long])[0]
     assert transcript.seconds == pytest.approx(len(long) / 16_000, abs=0.11)
     assert all(a.end <= b.start + 1e-6 for a, b in zip(transcript.segments, transcript.segments[1:], strict=False))
+    assert repr(transcript).startswith("Transcript(")
     hours = opened.transcribe([np.zeros(16_000 * 120, np.float32)])[0]
     assert (hours.text, hours.segments, hours.silence) == ("", (), 120.0)
 
@@ -71,7 +73,7 @@ def test_what_the_model_cannot_do_is_refused_before_any_work(model: Path, tmp_pa
         with pytest.raises(UsageError):
             opened.transcribe([sound], **options)
     with pytest.raises(UsageError, match="a list of sounds"):
-        opened.transcribe(sound)
+        opened.transcribe(noise(0.5))
     with pytest.raises(UsageError, match="mono float32"):
         opened.transcribe([np.zeros((2, 100), np.float32)])
     with pytest.raises(DataError, match="no such file"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
@@ -39,6 +39,13 @@ class Filled:
     text: str
     gaps: tuple[tuple[Candidate, ...], ...]
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{gap[0].text!r} {gap[0].probability:.3f}" for gap in self.gaps if gap)
+        return f"Filled({self.text!r}, {best})"
+
 
 class FillsGaps(Protocol):
     """What `headwise.load` returns for a model of the task `fill`."""
@@ -46,7 +53,13 @@ class FillsGaps(Protocol):
     bundle: Bundle
     engine: Any  # with its `name`
 
-    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+    @overload
+    def fill(self, texts: str, top: int = 5) -> Filled: ...
+
+    @overload
+    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]: ...
+
+    def fill(self, texts: str | Sequence[str], top: int = 5) -> Filled | list[Filled]:
         """Fills the gaps, written [MASK], of each text; gives `top` candidates for each."""
         ...
 

@@ -25,7 +25,15 @@ from headwise.image.augmentation import Augmentation
 from headwise.image.preprocessing import Preprocessing
 from headwise.image.reading import UPLOADED, Pixels, decode_picture, from_pixels, read_picture
 from headwise.image.sources import Source, in_order
-from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimises_itself
+from headwise.tasks.automatic import (
+    Choice,
+    DataFacts,
+    before_tokenizing,
+    choose,
+    gentler,
+    optimisation,
+    optimises_itself,
+)
 from headwise.tasks.inputs.interface import Examples, Inputs
 from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress
 
@@ -80,17 +88,11 @@ class ImageInputs(Inputs):
         chosen, _ = choose(recipe, choices)
         size = f"{facts.lines:,} {facts.unit}"
         if not optimises_itself(recipe):
-            width = getattr(chosen.model.settings, "model_dim", 128)
-            tokens = PICTURES * _tokens(chosen)
-            choices += [
-                Choice("training.batch_tokens", tokens, f"{PICTURES} pictures of {tokens // PICTURES} patches"),
-                Choice("training.optimizer", "adamw", "does not memorise"),
-                Choice("training.weight_decay", 0.05, "does not memorise"),
-                Choice("training.schedule", "cosine", "ends at 0 in any time"),
-                Choice("training.learning_rate", round(1e-3 * (128 / width) ** 0.5, 6), f"width {width}"),
-                Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
-                Choice("training.ema", 0.999, "averaged weights score better"),
-            ]
+            choices.append(Choice("training.optimizer", "adamw", "does not memorise"))
+            choices.append(Choice("training.weight_decay", 0.05, "does not memorise"))
+        width, tokens = getattr(chosen.model.settings, "model_dim", 128), PICTURES * _tokens(chosen)
+        batch = f"{PICTURES} pictures of {tokens // PICTURES} patches"
+        choices += gentler(optimisation(recipe, width, tokens, batch), 2.5)
         shift = max(1, (getattr(chosen.model.settings, "image_size", 28)) // 14)
         return [*choices, Choice("images.shift", shift, f"{size}: shifted copies are new pictures")]
 
