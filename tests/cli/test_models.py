@@ -142,3 +142,20 @@ def test_what_else_is_made_of_a_shipped_model_goes_to_the_cache(
     assert scores.translations == ["rot Hund"]
     assert sorted(shipped_words.rglob("*")) == before
     assert len(list((tmp_path / "cache/headwise/ctranslate2").glob("*-float32"))) == 1
+
+
+FROM_PYTHON = """
+import sys
+from pathlib import Path
+from headwise.bundle import shipped
+shipped.FOLDER = Path(sys.argv[1])
+import headwise
+translator = headwise.load("words-en-de", engine="auto", precision="int8")
+print(translator.translate("red dog"), translator.engine.name, "torch" in sys.modules)
+"""
+
+
+def test_loading_and_translating_from_python_does_not_import_torch(shipped_words: Path) -> None:
+    command = [sys.executable, "-c", FROM_PYTHON, str(shipped_words.parent)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "rot Hund ctranslate2 False\n", done.stderr

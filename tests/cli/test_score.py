@@ -76,6 +76,23 @@ def test_an_export_can_be_used_by_ctranslate2_itself(word_model: Path, tmp_path:
     assert again.code == 0
 
 
+def test_a_run_may_stand_for_its_model_everywhere(word_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(word_model, folder / "model")
+    source, target = write(tmp_path / "en", "red dog"), write(tmp_path / "de", "rot Hund")
+    sides = ("--source", source, "--target", target)
+    for arguments in (
+        ("translate", "--model", folder, "red dog"),
+        ("score", "--model", folder, *sides),
+        ("evaluate", "--model", folder, "--source", source, "--reference", target),
+        ("look", "--model", folder, "red dog", "--output", tmp_path / "look.html"),
+        ("info", folder),
+        ("export", "--model", folder, "--to", "ctranslate2", tmp_path / "exported"),
+    ):
+        done = run(*arguments)
+        assert done.code == 0, (arguments[0], done.err)
+
+
 def test_an_export_does_not_overwrite_what_it_did_not_write(word_model: Path, tmp_path: Path) -> None:
     write(tmp_path / "precious", "text")
     assert "not an export" in run("export", "--model", word_model, tmp_path).err

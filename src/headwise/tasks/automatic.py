@@ -119,7 +119,9 @@ def dropout(lines: int) -> float:
 
 def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> list[Choice]:
     """A schedule that works for short and long runs alike, for a model of this width."""
-    fine_tuned = recipe.model.from_ is not None
+    fine_tuned, model = recipe.model.from_ is not None, recipe.model
+    # Norms after the residual sum make a short warm-up to a high rate unstable (Xiong et al. 2020).
+    post = (model.preset is not None or bool(model.own)) and getattr(model.settings, "norm", "") == "post"
     width = (start_width(recipe.model.from_) if recipe.model.from_ is not None else None) or width
     if optimises_itself(recipe):
         peak = round((FINE_TUNING_SHARE if fine_tuned else 1.0) * peak_rate(width), 6)
@@ -127,10 +129,11 @@ def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> li
         return [Choice("training.learning_rate", peak, f"width {width}")] if wanted else []
     if fine_tuned:
         return fine_tuning(width, batch_tokens, size)
+    peak = peak_rate(width) / (2 if post else 1)
     return [
         Choice("training.batch_tokens", batch_tokens, size),
         Choice("training.schedule", "cosine", "ends at 0 in any time"),
-        Choice("training.learning_rate", round(peak_rate(width), 5), f"width {width}"),
+        Choice("training.learning_rate", round(peak, 5), f"width {width}" + (", post-norm" if post else "")),
         Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
         Choice("training.ema", 0.999, "averaged weights score better"),
     ]

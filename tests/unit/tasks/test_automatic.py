@@ -105,6 +105,11 @@ def test_a_schedule_of_ones_own_gets_a_rate_and_a_factor_means_the_papers_schedu
     assert "training.schedule" not in chosen(pairs(29_000), training={"learning_rate": 1.0})
 
 
+def test_norms_after_each_sub_layer_get_a_lower_rate() -> None:
+    assert chosen(pairs(29_000), model={"preset": "tiny"})["training.learning_rate"] == 0.00125
+    assert chosen(pairs(29_000), model={"preset": "tiny", "norm": "pre"})["training.learning_rate"] == 0.0025
+
+
 def test_vocabularies_are_round_and_bounded() -> None:
     texts = [DataFacts(40, count) for count in (10, 400_000, 1_772_238, 10**9)]
     assert [vocabulary_size(facts) for facts in texts] == [500, 500, 3500, 8000]

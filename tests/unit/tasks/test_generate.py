@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from headwise.bundle.directory import open_bundle
 from headwise.bundle.weights import load_model, save_model
 from headwise.config.recipe import build_recipe
 from headwise.errors import ModelError, RecipeError, UsageError
-from headwise.tasks.generate import ENGINES, TASK, unseen_tokens
+from headwise.evaluation.perplexity import Perplexity
+from headwise.tasks.generate import ENGINES, TASK, TextScores, unseen_tokens
 from headwise.text.tokenizer import EOS, TokenizerPair
 
 
@@ -36,6 +38,13 @@ def test_lines_have_log_probabilities_and_the_text_a_perplexity(language_model: 
     scores = TASK.evaluate(bundle, text=str(text))
     assert scores.as_dict()["perplexity"] == pytest.approx(scores.perplexity.value)
     assert [line.split()[0] for line in scores.lines()] == ["perplexity", "per", "bits"]
+
+
+def test_bits_per_character_are_not_called_comparable_where_tokens_are_unknown() -> None:
+    unknown = Perplexity(9.0, tokens=4, words=4, characters=20, signature="", unknown=2)
+    assert "2 of 4 tokens are unknown" in TextScores(unknown).lines()[-1]
+    assert TextScores(unknown).lines()[-1].endswith("not comparable with a model that knows them")
+    assert "comparable" not in "".join(TextScores(replace(unknown, unknown=0)).lines())
 
 
 def test_what_a_language_model_does_not_have_is_one_clear_line(language_model: Path) -> None:
