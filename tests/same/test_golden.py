@@ -40,7 +40,7 @@ TEXT = {
 RATES = {"schedule": "inverse-sqrt", "learning_rate": 5e-3, "warmup": 20, "label_smoothing": 0.1}
 # What each kind of recipe changes, section by section.
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "the paper": (PAIRS, {"training": {"warmup": 20}}),
+    "the paper": (PAIRS, {"training": {"schedule": "noam", "warmup": 20}}),
     "pre-norm, subword regularisation, moving average": (
         PAIRS,
         {
