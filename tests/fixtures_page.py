@@ -18,6 +18,8 @@ import pytest
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 RECIPE = '[training]\nsteps = 400\n\n[data]\nsource = "<b>not bold</b>"\n'
 
+FAILED = "it did not learn: the loss went from 8.01 to 7.98; train longer, or try another training.learning_rate"
+
 
 def record(step: int, **values: object) -> str:
     loss = 8.0 / (1 + step / 100)
@@ -35,7 +37,7 @@ def validation(step: int, output: str) -> str:
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("runs")
-    for name in ("live", "ended"):
+    for name in ("failed", "live", "ended"):
         run = folder / name
         run.mkdir()
         (run / "recipe.toml").write_text(RECIPE, encoding="utf-8")
@@ -43,6 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         times = [{"step": step, "seconds": step / 2, "tokens_per_second": 3600.0} for step in range(10, 110, 10)]
         (run / "times.jsonl").write_text("".join(json.dumps(time) + "\n" for time in times), encoding="utf-8")
     (folder / "ended" / "finished.json").write_text("{}", encoding="utf-8")
+    (folder / "failed" / "finished.json").write_text(json.dumps({"verdict": FAILED}), encoding="utf-8")
     with open(folder / "live" / ".lock", "w") as lock:  # as a run that is being trained holds it
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fixtures_page import HOSTILE, Opened, record, validation
+from fixtures_page import FAILED, HOSTILE, Opened, record, validation
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.browser
@@ -115,3 +115,11 @@ def test_a_run_that_ended_shows_its_figures_and_its_recipe(opened: Opened) -> No
     opened.text("#facts", "3,600 tokens/s")
     page.click("#recipe-box summary")
     opened.text("#recipe", "<b>not bold</b>")
+
+
+def test_a_run_that_did_not_learn_is_called_so_and_says_what_to_change(opened: Opened) -> None:
+    opened.page.click("#tab-training")
+    opened.page.click("[data-run=failed]")
+    opened.text("#run-name", "failed")
+    opened.text("#run-state", "did not learn")
+    opened.text("#run-verdict", FAILED)
