@@ -11,10 +11,14 @@ import pytest
 import torch
 from fixtures_decoding import random_model, random_sources
 
+from headwise.bundle.directory import open_bundle
+from headwise.bundle.weights import load_model
 from headwise.cancellation import Cancelled, cancellable, check_cancelled
 from headwise.decoding.options import Request, RequiredPhrase, Sampling, SearchOptions
 from headwise.decoding.scoring import score_targets
 from headwise.decoding.torch_engine import TorchEngine
+from headwise.nn.favor import favor_weights
+from headwise.tasks.classify import TASK
 from headwise.workflows.generate import open_generator
 from headwise.workflows.translate import open_translator
 
@@ -122,3 +126,24 @@ def test_a_page_of_attention_asks_for_every_layer(word_model: Path) -> None:
 
     look = open_translator(word_model, engine="torch").look("red dog")
     assert checks(lambda: page(look, look.panels(), "attention")) == sum(map(len, look.attention.values()))
+
+
+def test_a_pass_through_a_loaded_network_asks_before_every_layer(language_model: Path) -> None:
+    network = load_model(open_bundle(language_model))
+    layers = int(network.architecture["layers"])
+    read = lambda: network.advance(network.start(None, 1), torch.ones(1, 30, dtype=torch.long))  # type: ignore[operator]  # noqa: E731
+    assert checks(read) == layers
+    assert stopped_at(read, layers) == layers
+
+
+def test_the_fast_encoder_asks_for_every_batch_and_begins_none_afterwards(classifier_model: Path) -> None:
+    opened = TASK.open(open_bundle(classifier_model), engine="ctranslate2")
+    texts = opened.encode(["red dog one two three four five six"] * 600)
+    classify = lambda: opened.classify_encoded(texts)  # noqa: E731
+    assert checks(classify) >= sum(map(len, texts)) / 1024
+    assert stopped_at(classify, 3) == 3
+
+
+def test_weights_of_random_features_ask_for_every_row() -> None:
+    query, projection = torch.rand(2, 9, 4), torch.rand(4, 8)
+    assert checks(lambda: favor_weights(query, query, projection, causal=True)) == 9

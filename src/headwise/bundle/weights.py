@@ -17,6 +17,7 @@ from headwise.bundle.checkpoint import load_tensors
 from headwise.bundle.directory import WEIGHTS, Bundle, open_bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden
 from headwise.bundle.stored_weights import Shapes, check_sizes, stored_shapes
+from headwise.cancellation import check_cancelled
 from headwise.errors import HeadwiseError, ModelError, UsageError
 from headwise.models.interface import Network
 from headwise.models.registry import build_model
@@ -77,6 +78,7 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     model = _undrawn(bundle)
     _read_weights(model, bundle.path / WEIGHTS)
     check_golden(model, bundle.card.get(GOLDEN), bundle.path)
+    _check_between_layers(model)
     return model.to(device)
 
 
@@ -94,6 +96,17 @@ def model_with(bundle: Bundle, weights: Mapping[str, Tensor]) -> Network:
 def _undrawn(bundle: Bundle) -> Network:
     with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
         return build_model(bundle.family, bundle.architecture).eval()
+
+
+def _check_between_layers(model: Network) -> None:
+    """Lets a long pass be stopped or held before each of its layers, wherever the model is used."""
+    for unit in model.shard_units():
+        for layer in unit if isinstance(unit, list) else [unit]:
+            layer.register_forward_pre_hook(_check_before)
+
+
+def _check_before(layer: nn.Module, inputs: Any) -> None:
+    check_cancelled()
 
 
 class _Undrawn(TorchFunctionMode):

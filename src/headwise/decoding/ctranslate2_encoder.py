@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import ctranslate2
@@ -16,6 +16,7 @@ from headwise.decoding.item_batches import similar
 from headwise.text.tokenizer import EOS
 
 Head = Callable[[Floats], Floats]
+_MOST_COST = 1024  # tokens of a batch, unless a single text has more; a batch cannot be stopped
 
 
 class CTranslate2Encoder:
@@ -53,10 +54,15 @@ class CTranslate2Encoder:
         self, items: Sequence[list[int]], run: Callable[[list[list[int]]], Floats]
     ) -> tuple[list[list[int]], list[Floats]]:
         """Items of similar length together, one batch per core; which ones, and what `run` gives."""
-        check_cancelled()  # a call cannot be stopped once it has begun
-        batches = similar([len(item) for item in items])
+        batches = similar([len(item) for item in items], cost=_MOST_COST)
+        found: list[Future[Floats]] = []
         with ThreadPoolExecutor(self._workers.cores) as workers:
-            return batches, list(workers.map(lambda batch: run([items[place] for place in batch]), batches))
+            for number, batch in enumerate(batches):
+                if number >= self._workers.cores:
+                    found[number - self._workers.cores].result()
+                check_cancelled()  # a batch cannot be stopped once it has begun
+                found.append(workers.submit(run, [items[place] for place in batch]))
+        return batches, [future.result() for future in found]
 
     def _run(self, items: list[list[int]]) -> Floats:
         pooled = pool(self._states(items), [len(ids) for ids in items], self.pooling)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from headwise.cancellation import check_cancelled
 from headwise.errors import ShapeError
 from headwise.nn.cache import KeyValueCache, NoCache
 from headwise.nn.kernels.linear_attention import (
@@ -104,6 +105,7 @@ def favor_weights(
     q = (q - q.amax(dim=-1, keepdim=True)).exp() + EPSILON  # (N, T, features)
     pairs = []
     for row in range(q.size(1)):  # what is constant for all keys of a query cancels
+        check_cancelled()
         seen = there[..., 0].clone()
         if causal:
             seen[:, row + 1 :] = False
