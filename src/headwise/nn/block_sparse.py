@@ -85,8 +85,8 @@ class BlockSparseAttention(MultiHeadAttention):
         if not causal and max(counts) <= self._slots + (0 if self.draw else 2 * self.random):
             return self.attend(q, k, v, None if real is None else real[:, None, None])
         heads = self._sparse(q, k, v, real, counts, causal)
-        if self.observer is not None:
-            self.observer(lambda: self.weights(query, allowed, causal))
+        if (observer := self.observer) is not None:
+            observer(lambda: self.weights(query, allowed, causal))
         out: Tensor = self.output(heads.transpose(1, 2).flatten(2))
         return out
 

@@ -80,9 +80,9 @@ class FavorAttention(MultiHeadAttention):
             past.heads, past.length = self.num_heads, past.length + query.size(1)
         else:
             heads = (causal_linear_attention if causal else linear_attention)(q, k, v, projection, there)
-        if self.observer is not None:
+        if (observer := self.observer) is not None:
             shape = *query.shape[:1], self.num_heads, *query.shape[1:2], -1
-            self.observer(lambda: favor_weights(q, k, projection, there, causal).view(shape))
+            observer(lambda: favor_weights(q, k, projection, there, causal).view(shape))
         joined = heads.view(-1, self.num_heads, *heads.shape[1:]).transpose(1, 2).flatten(2)  # (B, T, H·K)
         out: Tensor = self.output(joined)
         return out

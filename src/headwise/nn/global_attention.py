@@ -86,5 +86,5 @@ class GlobalAttention(Attention):
 
     def show(self, weights: Sequence[Tensor]) -> None:
         """Tells an observer the weights of successive steps, (B, steps, S) each, as those of one pass."""
-        if self.observer is not None:
-            self.observer(lambda: torch.cat(list(weights), dim=1)[:, None])  # (B, 1 head, T, S)
+        if (observer := self.observer) is not None:
+            observer(lambda: torch.cat(list(weights), dim=1)[:, None])  # (B, 1 head, T, S)

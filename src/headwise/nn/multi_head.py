@@ -57,9 +57,9 @@ class MultiHeadAttention(Attention):
         allowed = allowed[:, None] if allowed is not None and allowed.dim() == 3 else allowed  # one mask for all heads
         rate = self.dropout if self.training else 0.0
         heads = fast_attention(q, k, v, allowed, bias=bias, causal=causal, rate=rate, scale=self.scale)
-        if self.observer is not None:
+        if (observer := self.observer) is not None:
             seen = with_causal_mask(allowed, q, k) if causal else allowed
-            self.observer(lambda: scaled_dot_product_attention(q, k, v, seen, bias=bias, scale=self.scale)[1])
+            observer(lambda: scaled_dot_product_attention(q, k, v, seen, bias=bias, scale=self.scale)[1])
         joined: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, H, T, K) -> (B, T, H·K) -> (B, T, D)
         return joined
 

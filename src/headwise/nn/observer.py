@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from threading import get_ident
+from threading import Lock, get_ident
 
 import torch
 from torch import Tensor, nn
@@ -25,17 +24,34 @@ def capture_attention(
     """
     captured: dict[str, list[Tensor]] = {}
     observed = [(n, m) for n, m in model.named_modules() if isinstance(m, Attention) and select(n)]
-    try:
+    thread = get_ident()
+    with _changing:
         for name, module in observed:
             captured[name] = []
-            module.observer = partial(_keep_weights, captured[name], get_ident())
+            if not isinstance(module.observer, _Observer):
+                module.observer = _Observer()
+            module.observer.kept[thread] = captured[name]
+    try:
         yield captured
     finally:
-        for _, module in observed:
-            module.observer = None
+        with _changing:
+            for _, module in observed:
+                if isinstance(module.observer, _Observer):
+                    module.observer.kept.pop(thread, None)
+                    module.observer = module.observer if module.observer.kept else None
 
 
-@torch.no_grad()
-def _keep_weights(kept: list[Tensor], thread: int, weights: Callable[[], Tensor]) -> None:
-    if get_ident() == thread:  # another thread may use the model at the same time
-        kept.append(weights())
+_changing = Lock()
+
+
+class _Observer:
+    """Keeps the weights of those threads that capture them: several may look at one model at the same time."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, list[Tensor]] = {}  # by thread
+
+    @torch.no_grad()
+    def __call__(self, weights: Callable[[], Tensor]) -> None:
+        kept = self.kept.get(get_ident())
+        if kept is not None:
+            kept.append(weights())

@@ -123,8 +123,8 @@ class WindowAttention(MultiHeadAttention):
         if pattern.global_tokens is not None:
             seen = self._global_rows(query, pattern, rate)  # (B, G, H·K)
             joined = joined.index_put(pattern.global_tokens.nonzero(as_tuple=True), seen[pattern.places[1]])
-        if self.observer is not None:
-            self.observer(lambda: self.weights(query, pattern, causal))
+        if (observer := self.observer) is not None:
+            observer(lambda: self.weights(query, pattern, causal))
         out: Tensor = self.output(joined)
         return out
 

@@ -230,7 +230,12 @@ class BatchQueue:
             self._let_others_go_first(call)
 
     def _let_others_go_first(self, call: Call) -> None:
+        """Pauses the call until its turn comes again. Several threads may work for it; they pause together."""
         with self._ready:
+            while call.paused:  # another of its threads has let go of its turn
+                if call.abandoned:
+                    raise Cancelled
+                self._ready.wait()
             if not self._idle and len(self._threads) < self.workers + MOST_PAUSED:
                 self._start_thread()
             if self._has_free() or all(call.serves(entry) for entry in self._able()):
@@ -244,6 +249,7 @@ class BatchQueue:
                 self._ready.wait()
             self._waiting.remove(call)
             call.resume()
+            self._ready.notify_all()
 
     def _head(self) -> QueuedRequest | Call | None:
         """Returns the request or paused call whose turn it is."""

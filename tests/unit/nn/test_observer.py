@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from threading import Barrier, Thread
+
 import torch
 
 import headwise as hw
@@ -61,3 +63,43 @@ def test_only_the_selected_attentions_are_captured() -> None:
     with capture_attention(model, lambda name: ".1." in name) as captured:
         model(torch.tensor([[4, 5]]))
     assert [(name, len(calls)) for name, calls in captured.items()] == [("stack.layers.1.self_attention", 1)]
+
+
+def test_two_threads_that_look_at_one_model_by_turns_each_capture_their_own() -> None:
+    model = hw.LanguageModel(vocab=9, model_dim=8, num_heads=2, layers=3, ff_dim=8).eval()
+    captured: dict[int, list[int]] = {}
+    turns = Barrier(2)
+
+    def look(length: int) -> None:
+        with capture_attention(model) as found:
+            turns.wait()
+            model(torch.ones(1, length, dtype=torch.long))
+            if length == 5:
+                turns.wait()  # the other one has ended
+        if length == 4:
+            turns.wait()
+        captured[length] = [weights.size(-1) for (weights,) in found.values()]
+
+    threads = [Thread(target=look, args=(length,)) for length in (4, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert captured == {4: [4] * 3, 5: [5] * 3}
+    assert all(m.observer is None for m in model.modules() if isinstance(m, MultiHeadAttention))
+
+
+def test_a_look_goes_on_after_another_thread_has_ended_its_own() -> None:
+    model = hw.LanguageModel(vocab=9, model_dim=8, num_heads=2, layers=2, ff_dim=8).eval()
+
+    def other() -> None:
+        with capture_attention(model) as found:
+            model(torch.ones(1, 4, dtype=torch.long))
+        assert all(found.values())
+
+    with capture_attention(model) as found:
+        thread = Thread(target=other)
+        thread.start()
+        thread.join()
+        model(torch.ones(1, 3, dtype=torch.long))
+    assert [len(weights) for weights in found.values()] == [1, 1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -307,6 +309,28 @@ def test_more_long_work_than_threads_is_done_in_the_end(monkeypatch: pytest.Monk
         assert (queue.requests, queue.active, queue._waiting) == (0, 0, [])
         queue.close()
         assert queue.join(time.monotonic() + 10)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.usefixtures("no_time")
+def test_work_in_two_threads_pauses_and_goes_on_as_one() -> None:
+    @dataclass(eq=False)
+    class Doubled:
+        inner: Stepper
+
+        def run(self, items: Sequence[Any]) -> Sequence[Any]:
+            contexts = [contextvars.copy_context() for _ in range(2)]
+            with ThreadPoolExecutor(2) as threads:
+                running = [threads.submit(context.run, self.inner.run, items) for context in contexts]
+                return [run.result() for run in running][0]
+
+    async def scene() -> None:
+        queue, log = make_queue(), list[Any]()
+        works = [Doubled(Stepper(200, log)) for _ in range(4)]
+        asked = [queue.submit(work, [number], [1]) for number, work in enumerate(works)]
+        assert await asyncio.wait_for(asyncio.gather(*asked), 60) == [[0], [1], [2], [3]]
+        assert (queue.requests, queue.active, queue._waiting) == (0, 0, [])
 
     asyncio.run(scene())
 
