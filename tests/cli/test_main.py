@@ -164,6 +164,21 @@ def test_work_that_failed_exits_with_1_in_one_line(
     assert headwise("info", tmp_path) == (1, "", "headwise: error: the disk is full\n")
 
 
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+)
+def test_memory_that_is_not_there_is_one_line(
+    headwise: Command, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr("headwise.workflows.info.model_info", fail)
+    code, _, err = headwise("info", "x")
+    assert code == 1
+    assert err.startswith("headwise: error: there is not enough memory for this; ")
+
+
 def test_control_c_outside_of_training_exits_with_130(
     headwise: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

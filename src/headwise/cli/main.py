@@ -106,8 +106,18 @@ def run() -> None:
             raise
         place = f"{shortened(str(error.filename))}: " if error.filename is not None else ""
         _fail(f"{place}{error.strerror or error}", 2 if error.errno == errno.ENAMETOOLONG else 1)
+    except (MemoryError, RuntimeError) as error:  # of torch: a RuntimeError
+        if os.environ.get("HEADWISE_DEBUG") or not _out_of_memory(error):
+            raise
+        _fail("there is not enough memory for this; lower training.batch_tokens, the model's sizes, or the input", 1)
     else:
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(
+        words in str(error).lower() for words in ("can't allocate memory", "out of memory")
+    )
 
 
 def _fail(message: str, code: int) -> NoReturn:

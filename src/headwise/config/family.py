@@ -11,7 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from headwise.errors import RecipeError, ShapeError
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+LARGEST = 10**12  # whole number: beyond this a library aborts or overflows instead of saying what is wrong
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST)]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 
 

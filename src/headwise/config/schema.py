@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from headwise.config.families import family_names, find_family
-from headwise.config.family import Family, Fraction, Positive, Section, Settings
+from headwise.config.family import LARGEST, Family, Fraction, Natural, Positive, Section, Settings
 from headwise.config.sound import Sound
 from headwise.errors import RecipeError
 
@@ -292,7 +292,7 @@ class Training(Section):
     )
     learning_rate: Annotated[float, Field(gt=0)] = Field(1.0, description="noam's factor; the peak of the others")
     minimum_rate: Annotated[float, Field(ge=0)] = Field(0.0, description="where cosine and linear end")
-    warmup: Annotated[float, Field(ge=0), AfterValidator(_warmup)] = Field(
+    warmup: Annotated[float, Field(ge=0, le=LARGEST), AfterValidator(_warmup)] = Field(
         4000, description="updates of warm-up; below 1: the share of all updates"
     )
     label_smoothing: Fraction = Field(0.1, description="mass spread over all classes")
@@ -302,15 +302,13 @@ class Training(Section):
     freeze: Names = Field((), description="names of weights that stay as they are: 'encoder.*', 'source_embedding.*'")
     clip_norm: Annotated[float, Field(ge=0)] = Field(0.0, description="bound on the gradient's norm; 0 is none")
     ema: Fraction = Field(0.0, description="decay of the moving average of weights that is validated; 0 is none")
-    average: Annotated[int, Field(ge=0)] = Field(0, description="average the last N checkpoints at the end; 0 is none")
+    average: Natural = Field(0, description="average the last N checkpoints at the end; 0 is none")
     validate_every: Positive = Field(1000, description="updates between validations")
     save_every: Positive = Field(1000, description="updates between checkpoints")
     log_every: Positive = Field(50, description="updates between log records")
     keep: Positive = Field(3, description="checkpoints kept besides the best")
     best: str = Field("loss", description="which validation score picks the best model: loss, or one of the task's")
-    patience: Annotated[int, Field(ge=0)] = Field(
-        0, description="validations without a better score before stopping; 0: never"
-    )
+    patience: Natural = Field(0, description="validations without a better score before stopping; 0: never")
     validation_sentences: Positive = Field(200, description="sentences decoded for BLEU, chrF and samples")
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = Field(1, description="of everything random")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
@@ -323,7 +321,7 @@ class Training(Section):
     shard: bool = Field(
         False, description="under torchrun: each process keeps its part of weights, gradients and optimizer (FSDP2)"
     )
-    max_bad_updates: Annotated[int, Field(ge=0)] = Field(
+    max_bad_updates: Natural = Field(
         10, description="updates skipped for a loss or gradient that is NaN or infinite before the run stops"
     )
 

@@ -44,6 +44,8 @@ class Embedding(nn.Module):
         try:
             return F.embedding(ids, self.weight) * self.scale
         except (IndexError, RuntimeError) as error:
+            if "allocate" in str(error):
+                raise  # the ids are fine, but there is no memory for their vectors
             raise explain_ids(ids, self.vocab) from error
 
     def _present(self, ids: Tensor) -> Tensor:

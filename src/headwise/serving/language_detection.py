@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwise.text.languages import NAMES, base_language
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LEAST_CONFIDENCE = 50.0
 READ_CHARACTERS = 2_000  # of a text: more of it hardly changes the result
 SAME = {"nb": "no"}  # codes that the model has another name for
+_loading = Lock()
 RIVALS = NAMES.keys() - {"eo", "la", "yue"}  # not those that are written rarely, or as another is
 
 
@@ -35,7 +37,9 @@ def detect_language(text: str, languages: Sequence[str]) -> list[Detection]:
     A language's confidence is its probability, divided by that of all `languages` and of the likeliest other one. So a
     text in a language that is not in the list gives low confidences to all that are.
     """
-    probabilities = dict(_identifier().rank(text[:READ_CHARACTERS]))
+    with _loading:  # once, however many requests come before it is there
+        identifier = _identifier()
+    probabilities = dict(identifier.rank(text[:READ_CHARACTERS]))
     own = {code: probabilities[label] for code in languages if (label := _label(code)) in probabilities}
     labels = {_label(code) for code in own}
     others = [probabilities[name] for name in RIVALS if name in probabilities and name not in labels]

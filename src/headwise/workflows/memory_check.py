@@ -32,7 +32,8 @@ def check_memory(recipe: Recipe, device: torch.device, shards: int = 1) -> None:
         return  # its weights are there, and were checked
     family, settings = recipe.model.family, recipe.model.settings.model_dump(mode="json")
     for name, value in settings.items():
-        if name == "max_length" and value > LARGEST_SETTING:
+        counted = name.endswith(("_dim", "layers", "_heads", "features", "buckets"))  # in the number of parameters
+        if type(value) is int and not counted and value > LARGEST_SETTING:
             raise RecipeError(f"model.{name} must be at most {LARGEST_SETTING:,}, not {value:,}")
     each = _BYTES * (2 + _KEPT[recipe.training.optimizer] + bool(recipe.training.ema)) / shards
     free = free_memory(device)

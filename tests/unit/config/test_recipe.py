@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from headwise.config.families import family_names, find_family
 from headwise.config.recipe import (
     absolute_paths,
     build_recipe,
@@ -153,6 +155,7 @@ def test_a_shipped_recipe_is_right_and_finds_its_corpus_by_the_variable(
         "training.accumulate=10000000", "training.learning_rate=inf",
         "decoding.beam=1000000", f"training.seed={'9' * 9000}", f"{'a.' * 20000}b=1",
         "training.steps=5\ntraining.seed=3", f"data.languages={'x' * 300}", f"training.best={'[' * 100000}",
+        f"training.validation_sentences={2**63}", f"training.patience={2**64}", f"model.max_length={2**63}",
     ],
     ids=lambda override: override[:30],
 )  # fmt: skip
@@ -161,6 +164,46 @@ def test_a_value_that_no_machine_can_mean_is_one_short_line(override: str) -> No
         build_recipe({"training": {"steps": 1}}, [override])
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+NUMBERS = [0, -1, 10**18, 2**63, 2**64, float("nan"), float("inf"), -float("inf"), 1e-300, 1e308, "x", True, [], {}]
+
+
+def numeric_settings() -> Iterator[tuple[str, str]]:
+    """(family, key) of every setting that is a number, of all families."""
+    for section, schema in Recipe.model_fields.items():
+        if section not in ("model", "task") and isinstance(schema.annotation, type):
+            for name, field in schema.annotation.model_fields.items():
+                if _is_number(field.annotation):
+                    yield "transformer", f"{section}.{name}"
+    for family in family_names():
+        declared = find_family(family)
+        assert declared is not None
+        for name, field in declared.settings.model_fields.items():
+            if _is_number(field.annotation):
+                yield family, f"model.{name}"
+
+
+def _is_number(annotation: Any) -> bool:
+    return annotation in (int, float) or any(_is_number(inner) for inner in get_args(annotation))
+
+
+@pytest.mark.parametrize(("family", "key"), list(numeric_settings()), ids=lambda part: part)
+def test_no_number_of_any_setting_is_more_than_one_line_or_beyond_what_libraries_take(family: str, key: str) -> None:
+    section, _, name = key.partition(".")
+    for number in NUMBERS:
+        values: dict[str, Any] = {"model": {"family": family}}
+        values.setdefault(section, {})[name] = number
+        recipe, problem = None, ""
+        try:
+            recipe = build_recipe(values)
+        except RecipeError as error:
+            problem = str(error)
+        assert "\n" not in problem
+        assert len(problem) < 500
+        if recipe is not None:
+            accepted = getattr(recipe.model.settings if section == "model" else getattr(recipe, section), name)
+            assert not isinstance(accepted, int) or accepted < 2**63, number
 
 
 @pytest.mark.parametrize(

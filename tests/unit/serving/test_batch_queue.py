@@ -323,7 +323,8 @@ def test_work_in_two_threads_pauses_and_goes_on_as_one() -> None:
             contexts = [contextvars.copy_context() for _ in range(2)]
             with ThreadPoolExecutor(2) as threads:
                 running = [threads.submit(context.run, self.inner.run, items) for context in contexts]
-                return [run.result() for run in running][0]
+                first, _ = (run.result() for run in running)
+                return first
 
     async def scene() -> None:
         queue, log = make_queue(), list[Any]()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from headwise.serving import language_detection
 from headwise.serving.language_detection import LEAST_CONFIDENCE, detect_language
 
 
@@ -48,3 +52,21 @@ def test_captions_are_never_taken_for_another_language(language: str) -> None:
     certain = [one for one in found if one.confidence >= LEAST_CONFIDENCE]
     assert {one.language for one in certain} == {language}
     assert len(certain) >= 0.97 * len(found)
+
+
+def test_many_first_requests_load_the_detector_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, together, real = [], Barrier(4), language_detection._identifier()
+
+    @cache
+    def load() -> object:
+        loaded.append(1)
+        return real
+
+    def detect(_: int) -> str:
+        together.wait()
+        return detect_language("A dog runs.", ["en", "de"])[0].language
+
+    monkeypatch.setattr(language_detection, "_identifier", load)
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(detect, range(4))) == ["en"] * 4
+    assert loaded == [1]

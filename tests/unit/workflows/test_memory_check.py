@@ -23,7 +23,7 @@ def test_the_estimate_is_the_number_of_parameters() -> None:
 
 @pytest.mark.parametrize(
     "sizes",
-    [{"model_dim": 10**9}, {"encoder_layers": 10**9}, {"ff_dim": 10**30}, {"family": "lm", "layers": 2**62}],
+    [{"model_dim": 10**9}, {"encoder_layers": 10**9}, {"ff_dim": 10**12}, {"family": "lm", "layers": 10**12}],
     ids=str,
 )
 def test_a_model_beyond_all_memory_is_one_line_with_what_would_fit(sizes: dict[str, object]) -> None:
@@ -49,6 +49,9 @@ def test_sizes_that_contradict_each_other_and_a_context_without_end_are_refused(
         check_memory(build_recipe({"model": {"num_heads": 7}}), CPU)
     with pytest.raises(RecipeError, match=r"model\.max_length must be at most 1,048,576"):
         check_memory(build_recipe({"model": {"max_length": 10**10}}), CPU)
+    for family, name in (("xl", "segment"), ("xl", "memory"), ("t5", "max_distance"), ("bigbird", "random")):
+        with pytest.raises(RecipeError, match=rf"model\.{name} must be at most 1,048,576"):
+            check_memory(build_recipe({"model": {"family": family, name: 10**9}}), CPU)
 
 
 def test_free_memory_is_known() -> None:

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headwise.config.families.bert import BertSettings
-from headwise.config.family import Activation, Family, Positive
+from headwise.config.family import Activation, Family, Natural, Positive
+
+LARGEST_BLOCK = 1024  # tokens: short texts are padded to a block
 
 
 class BigBirdSettings(BertSettings):
@@ -20,9 +22,9 @@ class BigBirdSettings(BertSettings):
     pooler_activation: Activation | Literal["tanh"] = Field(
         "tanh", description="between the pooled state and the labels; published models have that of the layers"
     )
-    block: Positive = Field(64, description="tokens of a block")
-    random: Annotated[int, Field(ge=0)] = Field(3, description="random blocks that each block sees")
-    seed: Annotated[int, Field(ge=0)] = Field(0, description="of the random blocks; each layer draws its own")
+    block: Annotated[int, Field(ge=1, le=LARGEST_BLOCK)] = Field(64, description="tokens of a block")
+    random: Natural = Field(3, description="random blocks that each block sees")
+    seed: Natural = Field(0, description="of the random blocks; each layer draws its own")
     draw: bool = Field(
         True,
         description="draw the random blocks; false: all of them are the first block, as in the library transformers in "

@@ -9,13 +9,15 @@ from pydantic import Field
 from headwise.config.families.bert import BertSettings
 from headwise.config.family import Family, Positive
 
+WIDEST = 4096  # tokens of a window: short texts are padded to half of it, and each of these meets twice the others
+
 
 class LongformerSettings(BertSettings):
     """The defaults are Longformer base."""
 
     max_length: Positive = Field(4096, description="longest input, in tokens; special tokens count")
     segments: Positive = Field(1, description="texts that one input may hold, each with a vector that says which it is")
-    window: Annotated[int, Field(ge=2, multiple_of=2)] = Field(
+    window: Annotated[int, Field(ge=2, le=WIDEST, multiple_of=2)] = Field(
         512, description="tokens that each token sees besides itself: half of them on either side"
     )
     global_first: bool = Field(True, description="the first token sees the whole text, and all tokens see it")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from headwise.config.family import Activation, Family, Fraction, Positive, Settings
+
+MOST_FEATURES = 16_384  # to draw more takes minutes, and exact attention costs less
 
 
 class PerformerSettings(Settings):
@@ -16,7 +18,9 @@ class PerformerSettings(Settings):
     num_heads: Positive = Field(8, description="attention heads; must divide model_dim")
     layers: Positive = Field(4, description="number of layers")
     ff_dim: Positive = Field(512, description="inner width of the feed-forward network")
-    features: Positive = Field(128, description="random features of each head: more are closer to exact attention")
+    features: Annotated[int, Field(ge=1, le=MOST_FEATURES)] = Field(
+        128, description="random features of each head: more are closer to exact attention"
+    )
     dropout: Fraction = Field(0.1, description="on sub-layer outputs, and on embeddings + positions")
     activation_dropout: Fraction | None = Field(None, description="inside the feed-forward; unset: same as dropout")
     norm: Literal["post", "pre"] = Field("pre", description="layer norm after the residual sum, or before")

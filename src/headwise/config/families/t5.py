@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from headwise.config.family import Activation, Family, Fraction, Positive, Settings
+from headwise.config.family import LARGEST, Activation, Family, Fraction, Positive, Settings
 
 
 class T5Settings(Settings):
@@ -26,7 +26,9 @@ class T5Settings(Settings):
         description="all: the embedding is the output matrix too, and states are divided by the square root of "
         "model_dim before it (version 1.0); none: an output matrix of its own, states as they are (version 1.1)",
     )
-    buckets: Annotated[int, Field(ge=4)] = Field(32, description="buckets of relative positions, in each stack")
+    buckets: Annotated[int, Field(ge=4, le=LARGEST)] = Field(
+        32, description="buckets of relative positions, in each stack"
+    )
     max_distance: Positive = Field(128, description="distance from which all relative positions share a bucket")
     dropout: Fraction = Field(0.1, description="on embeddings, sub-layer outputs and the output of each stack")
     attention_dropout: Fraction | None = Field(None, description="on attention weights; unset: same as dropout")

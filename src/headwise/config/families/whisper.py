@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from headwise.config.family import Activation, Family, Fraction, Positive, Settings
+from headwise.config.family import LARGEST, Activation, Family, Fraction, Positive, Settings
 
 POSITIONS_PER_SECOND = 50  # of the encoder: two frames of features become one position
 MOST_POSITIONS = 30_000  # ten minutes; beyond that attention over the sound is out of reach
@@ -17,7 +17,9 @@ class WhisperSettings(Settings):
     """The defaults are Whisper tiny."""
 
     mels: Annotated[int, Field(ge=1, le=1024)] = Field(80, description="mel bins: numbers per frame of sound")
-    model_dim: Annotated[int, Field(ge=4, multiple_of=2)] = Field(384, description="width of every layer; even")
+    model_dim: Annotated[int, Field(ge=4, le=LARGEST, multiple_of=2)] = Field(
+        384, description="width of every layer; even"
+    )
     num_heads: Positive = Field(6, description="attention heads; must divide model_dim")
     encoder_layers: Positive = Field(4, description="layers of the encoder")
     decoder_layers: Positive = Field(4, description="layers of the decoder")

@@ -40,8 +40,13 @@ def random_bits(count: int) -> Tensor:
 
 def draw_mask(x: Tensor, rate: float) -> tuple[Tensor, int, float]:
     """Returns (bits, threshold, scale): elements of x with bits >= threshold are kept and multiplied by scale."""
-    dropped = round(rate * 2**_BITS)
+    dropped = _dropped(rate)
     return random_bits(x.numel()).view(x.shape), dropped - 2 ** (_BITS - 1), 2**_BITS / (2**_BITS - dropped)
+
+
+def _dropped(rate: float) -> int:
+    """How many of all values of the bits drop an element; never all of them, since the others are scaled up."""
+    return min(round(rate * 2**_BITS), 2**_BITS - 1)
 
 
 def apply_mask(x: Tensor, bits: Tensor, threshold: int, scale: float) -> Tensor:
@@ -117,7 +122,7 @@ class _DroppedRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rate: float) -> Tensor:
         out = apply_mask(x, *draw_mask(x, rate)).relu_()
-        ctx.scale = 2**_BITS / (2**_BITS - round(rate * 2**_BITS))
+        ctx.scale = 2**_BITS / (2**_BITS - _dropped(rate))
         ctx.save_for_backward(out)
         return out
 

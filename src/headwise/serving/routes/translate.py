@@ -189,7 +189,8 @@ async def translate(request: Request) -> JSONResponse:
     source: str = body.source
     detected: list[Detection] = []
     if source == "auto":
-        source, detected = await asyncio.to_thread(translators.source_of, body.texts, body.target, body.model)
+        finding = asyncio.to_thread(translators.source_of, body.texts, body.target, body.model)
+        source, detected = await unless_client_leaves(request, finding, state.limits.timeout)
     model = translators.find(source, body.target, body.model)
     with state.count_rejections(model.facts.name):
         work = (model.translate_html if body.format == "html" else model.translate)(body.texts, body.settings)
@@ -251,7 +252,8 @@ async def detect(request: Request) -> JSONResponse:
     state = AppState.of(request)
     body = await read_body(request, DetectBody, DetectForm)
     check_key(request, state.access, body.api_key)
-    found = await asyncio.to_thread(Translators(state.index).detect, body.q)
+    finding = asyncio.to_thread(Translators(state.index).detect, body.q)
+    found = await unless_client_leaves(request, finding, state.limits.timeout)
     return JSONResponse([one._asdict() for one in found])
 
 

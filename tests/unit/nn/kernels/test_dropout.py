@@ -28,3 +28,15 @@ def test_a_rate_of_zero_is_the_plain_function(kernel: str) -> None:
     x, y = torch.randn(2, 3, 4)
     found = {"dropout": dropout(x, 0.0), "sum": dropped_sum(x, y, 0.0), "relu": dropped_relu(x, 0.0)}[kernel]
     assert torch.equal(found, {"dropout": x, "sum": x + y, "relu": x.relu()}[kernel])
+
+
+@pytest.mark.parametrize("kernel", ["dropout", "sum", "relu"])
+def test_a_rate_next_to_one_drops_nearly_all_and_stays_finite(kernel: str) -> None:
+    x = torch.rand(100, 100, requires_grad=True)
+    rate = 1 - 1e-12
+    found = {"dropout": dropout(x, rate), "sum": dropped_sum(x, x, rate) - x, "relu": dropped_relu(x, rate)}[kernel]
+    found.sum().backward()
+    assert (found != 0).float().mean() < 0.01
+    assert found.isfinite().all()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
