@@ -2,6 +2,7 @@
 
     hang     holds every search while the file exists, and cannot be stopped
     endless  never ends a search of a sentence of more than 5 tokens, but can be stopped, as real engines can
+    later    answers one search, and none after it while the file exists, but can be stopped
     torch    like endless, but cannot be stopped, and is inside of torch all the time
     fail     fails on torch while the file exists
 
@@ -35,6 +36,7 @@ class Rigged:
 
     def __init__(self, inner: Any, how: str, flag: Path, *, torch: bool) -> None:
         self.inner, self.how, self.flag, self.torch = inner, how, flag, torch
+        self.searches = 0  # since the file was last seen to be missing
 
     def search(self, sources: Any, *arguments: Any) -> Any:
         self.misbehave(sources)
@@ -49,9 +51,16 @@ class Rigged:
         return self.inner.token_logits(items, places)
 
     def misbehave(self, sources: Any) -> None:
-        long = any(len(source) > LONG for source in sources)
+        long = any(hasattr(source, "__len__") and len(source) > LONG for source in sources)  # a picture has no length
         while self.how == "hang" and self.flag.exists():
             time.sleep(0.005)
+        self.searches = self.searches + 1 if self.flag.exists() else 0
+        try:
+            while self.how == "later" and self.searches > 1 and self.flag.exists():
+                time.sleep(0.001)
+                check_cancelled()
+        finally:
+            self.searches %= 2
         while self.how == "endless" and long:
             time.sleep(0.001)
             check_cancelled()

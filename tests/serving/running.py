@@ -73,14 +73,15 @@ class Running:
 
     def upload(self, path: str, files: Sequence[tuple[str, bytes]], *, timeout: float = 120, **fields: str) -> Answer:
         """A form with files, as a browser or curl sends it."""
-        parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
-        parts += [(f'name="{name}"; filename="file"', content) for name, content in files]
-        body = b"".join(
-            f"--parts\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
-            for head, content in parts
-        )
-        kind = {"Content-Type": "multipart/form-data; boundary=parts"}
-        return self.ask("POST", path, body + b"--parts--\r\n", kind, timeout)
+        return self.ask("POST", path, *form(files, fields), timeout)
+
+    def begin_upload(
+        self, path: str, files: Sequence[tuple[str, bytes]], **fields: str
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Sends a form and waits for the head of the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", path, *form(files, fields))
+        return connection, connection.getresponse()
 
     def translate(self, text: str | list[str], **more: Any) -> Answer:
         return self.ask("POST", "/translate", {"q": text, "source": "en", "target": "de", **more})
@@ -110,6 +111,17 @@ class Running:
         code = self.process.wait(timeout=60)
         self._reader.join()
         return code
+
+
+def form(files: Sequence[tuple[str, bytes]], fields: Mapping[str, str]) -> tuple[bytes, dict[str, str]]:
+    """The body of a form with files, and its header."""
+    parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
+    parts += [(f'name="{name}"; filename="file"', content) for name, content in files]
+    body = b"".join(
+        f"--parts\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
+        for head, content in parts
+    )
+    return body + b"--parts--\r\n", {"Content-Type": "multipart/form-data; boundary=parts"}
 
 
 @contextmanager

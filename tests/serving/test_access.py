@@ -46,8 +46,15 @@ BODIES = {
     "/v1/embeddings": {},
     "/transcribe": {},
     "/v1/audio/transcriptions": {},
+    "/look": {},
 }
-METHODS = [("GET", "/models"), ("HEAD", "/models"), ("OPTIONS", "/translate"), ("POST", "/translate")]
+METHODS = [
+    ("GET", "/models"),
+    ("GET", "/models/words"),
+    ("HEAD", "/models"),
+    ("OPTIONS", "/translate"),
+    ("POST", "/translate"),
+]
 PROTECTED = [("POST", path) for path in BODIES if path != "/translate"]  # which finds its key in the body too
 
 
@@ -97,7 +104,13 @@ def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path,
     keys.chmod(0o600)
     with serving("--model", word_model, "--api-key-file", keys, "--host", "127.0.0.1") as running:
         for headers in ({}, {"X-API-Key": KEY[:-1]}, {"Authorization": f"Basic {KEY}"}, {"Authorization": "Bearer "}):
-            for method, path in (("GET", "/models"), ("GET", "/metrics"), ("GET", "/v1/models"), *PROTECTED):
+            for method, path in (
+                ("GET", "/models"),
+                ("GET", "/models/words"),
+                ("GET", "/metrics"),
+                ("GET", "/v1/models"),
+                *PROTECTED,
+            ):
                 assert running.ask(method, path, headers=headers).status == 401
             assert running.ask("POST", "/translate", HERE, headers).status == 401
         for headers in (
@@ -123,7 +136,9 @@ def test_protected_routes_need_a_key_and_keys_are_never_logged(word_model: Path,
         assert "Hund" not in log
 
 
-@pytest.mark.parametrize(("path", "most"), [("/translate", 2**18), ("/embed", 2**18), ("/classify", 10 * 2**20)])
+@pytest.mark.parametrize(
+    ("path", "most"), [("/translate", 2**18), ("/embed", 2**18), ("/classify", 10 * 2**20), ("/look", 10 * 2**20)]
+)
 def test_a_body_is_counted_while_it_arrives(server: Running, path: str, most: int) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
         raw.sendall(_head(server, f"Content-Length: {most + 1}", path))

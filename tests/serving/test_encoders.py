@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +184,61 @@ def test_look_shows_the_attention_of_encoders(server: Running) -> None:
         assert answer.status == 200, answer.json
         assert b"ttention" in answer.body
     assert server.ask("POST", "/look", {"text": "red", "model": "stripes"}).status == 400
+
+
+def test_look_tells_what_moved_the_label_of_a_text(server: Running, models: dict[str, Path]) -> None:
+    seen = load(models["kinds"], engine="torch").look("dog cat red")
+    found = server.ask("POST", "/look", {"text": "dog cat red", "model": "kinds", "format": "json"}).json
+    assert found["label"] == "animals"
+    assert [word.strip() for word, _ in found["words"]] == ["dog", "cat", "red"]
+    assert [value for _, value in found["words"]] == pytest.approx(seen.saliency[0, 1:4], abs=1e-3)
+    other = server.ask("POST", "/look", {"text": "dog", "model": "kinds", "format": "json", "target": "colours"})
+    assert other.json["label"] == "colours"
+    for body, part in (
+        ({"text": "dog", "model": "kinds", "format": "json", "target": "none"}, "the model has no label 'none'"),
+        ({"text": "dog", "model": "vectors", "format": "json"}, "does not choose among labels"),
+        ({"text": "dog", "model": "kinds", "format": "xml"}, "format: Input should be 'page' or 'json'"),
+    ):
+        answer = server.ask("POST", "/look", body)
+        assert (answer.status, part in answer.json["error"]) == (400, True), answer.json
+
+
+def test_look_shows_what_is_attended_to_in_a_picture_and_what_moved_its_label(
+    server: Running, models: dict[str, Path]
+) -> None:
+    (picture, *_), _ = stripes(3, seed=2)
+    seen = load(models["stripes"]).look(picture)
+    page = server.upload("/look", [("file", png(picture))], model="stripes")
+    assert (page.status, b"Attention over a picture" in page.body) == (200, True)
+    found = server.upload("/look", [("file", png(picture))], model="stripes", format="json").json
+    assert found["label"] == seen.label
+    with Image.open(io.BytesIO(base64.b64decode(found["picture"]))) as read:
+        np.testing.assert_array_equal(np.asarray(read), seen.pixels[..., 0])
+    steps = np.frombuffer(base64.b64decode(found["map"]["values"]), dtype=np.uint8).reshape(seen.saliency.shape)
+    np.testing.assert_allclose((steps - 128.0) / 127, seen.saliency / np.abs(seen.saliency).max(), atol=1 / 127)
+    before = server.memory()
+    for content, status, part in LIES:
+        answer = server.upload("/look", [("file", content)], model="stripes")
+        assert (answer.status, part in answer.json["error"]) == (status, True), answer.json
+    assert server.memory() - before < 100 * 2**20
+    for files, fields, part in (
+        ([], {"model": "stripes"}, "missing file parameter"),
+        ([("image", b"x")], {"model": "stripes"}, "send files in the field file"),
+        ([("file", png(picture))], {"model": "kinds"}, "send text"),
+    ):
+        answer = server.upload("/look", files, **fields)
+        assert (answer.status, part in answer.json["error"]) == (400, True), answer.json
+
+
+def test_every_model_has_a_card(server: Running, models: dict[str, Path]) -> None:
+    for name, kind in (("words", "translate"), ("kinds", "classify"), ("tones", "transcribe"), ("letters", "generate")):
+        card = server.ask("GET", f"/models/{name}").json
+        assert (card["name"], card["task"]) == (name, kind)
+        assert card["parameters"] > 1000
+        assert card["family_about"]
+    written = json.loads((models["kinds"] / "card.json").read_text(encoding="utf-8"))
+    assert server.ask("GET", "/models/kinds").json["validation"]["accuracy"] == written["validation"]["accuracy"]
+    assert server.ask("GET", "/models/none").status == 404
 
 
 def test_the_list_of_models_says_what_each_reads(server: Running) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fixtures_models import english_sentences
+from PIL import Image
 from running import RIGGED, Answer, Client, Running, serving
 from sounds import save, tone
 
@@ -118,10 +119,12 @@ def test_a_full_queue_answers_429_and_keeps_those_that_wait(held: Running, flag:
 # By path, the fields of a request, and the queue that it waits in.
 REQUESTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "/classify": ({"text": "red dog"}, "kinds", "classify"),
+    "/look": ({"model": "stripes"}, "stripes", "read"),
     "/fill": ({"text": "red [MASK]"}, "gaps", "fill"),
     "/embed": ({"text": "red dog"}, "vectors", "embed"),
     "/v1/embeddings": ({"input": "red dog", "model": "vectors"}, "vectors", "embed"),
     "/transcribe": ({}, "tones", "transcribe"),
+    "/transcribe?streamed": ({"stream": "true"}, "tones", "transcribe"),
     "/v1/audio/transcriptions": ({"model": "tones"}, "tones", "transcribe"),
 }
 
@@ -129,15 +132,17 @@ REQUESTS: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_every_full_queue_answers_429_and_keeps_those_that_wait(
     models: dict[str, Path], flag: Path, tmp_path: Path
 ) -> None:
-    sound = save(tmp_path / "a.wav", tone(0.5)).read_bytes()
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    sound = save(tmp_path / "a.wav", tone(0.5))
+    files = {"tones": sound.read_bytes(), "stripes": (tmp_path / "a.png").read_bytes()}
 
     def send(path: str, timeout: float = 120) -> Answer:
         fields, model, _ = REQUESTS[path]
-        if model == "tones":
-            return running.upload(path, [("file", sound)], timeout=timeout, **fields)
+        if model in files:
+            return running.upload(path, [("file", files[model])], timeout=timeout, **fields)
         return running.ask("POST", path, fields, timeout=timeout)
 
-    named = ":".join(f"{name}={models[name]}" for name in ("words", "kinds", "gaps", "vectors", "tones"))
+    named = ":".join(f"{name}={models[name]}" for name in ("words", "kinds", "stripes", "gaps", "vectors", "tones"))
     with serving(named, "hang", flag, script=RIGGED) as running:
         for path, (_, model, lane) in REQUESTS.items():
             flag.touch()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openai
 import pytest
 import soundfile
-from running import Running
+from running import RIGGED, Running, serving
 from sounds import noise, tone, wav_bytes
 
 from headwise.sound.reading import SoundBytes
@@ -77,6 +79,65 @@ def test_the_openai_client_transcribes(server: Running, models: dict[str, Path])
     with pytest.raises(openai.NotFoundError, match="there are tones"):
         client.audio.transcriptions.create(model="words", file=("a.wav", SOUNDS[1]))
     assert "tones" in {model.id for model in client.models.list()}
+
+
+LONG = encoded(np.concatenate([tone(0.8, 300.0 * (1 + number % 5)) for number in range(6)]))  # several windows
+
+
+def events(body: bytes) -> list[dict[str, Any]]:
+    return [json.loads(part.removeprefix(b"data: ")) for part in body.split(b"\n\n") if part]
+
+
+def test_a_stream_has_the_segments_of_the_whole_transcript_one_by_one(server: Running) -> None:
+    whole = server.upload("/transcribe", [("file", LONG)]).json
+    assert len(whole["segments"]) >= 3
+    answer = server.upload("/transcribe", [("file", LONG)], stream="true")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *segments, last = events(answer.body)
+    assert [one["segment"] for one in segments] == whole["segments"]
+    assert last == {"done": True, **whole}
+    silence = events(server.upload("/transcribe", [("file", encoded(0 * noise(0.5)))], stream="true").body)
+    assert [(one["done"], one["text"]) for one in silence] == [(True, "")]
+    for content, status, part in LIES:  # what is wrong before the first segment has a status of its own
+        refused = server.upload("/transcribe", [("file", content)], stream="true")
+        assert (refused.status, part in refused.json["error"]) == (status, True)
+    refused = server.upload("/transcribe", [("file", LONG)], stream="true", format="srt")
+    assert (refused.status, "a stream is JSON" in refused.json["error"]) == (400, True)
+
+
+def test_a_stream_tells_of_a_segment_at_once_and_ends_with_its_client(models: dict[str, Path], flag: Path) -> None:
+    with serving(f"tones={models['tones']}", "later", flag, script=RIGGED) as running:
+        flag.touch()  # from its second search on, the engine never answers, but can be stopped
+        for _ in range(6):  # more than the queue takes
+            connection, response = running.begin_upload("/transcribe", [("file", LONG)], stream="true")
+            assert b'"segment"' in response.readline()
+            assert running.metric("headwise_active_jobs", model="tones") == 1
+            response.close()
+            connection.close()
+            while running.metric("headwise_active_jobs", model="tones"):
+                pass
+        flag.unlink()
+        assert events(running.upload("/transcribe", [("file", LONG)], stream="true").body)[-1]["done"]
+
+
+def test_look_shows_the_attention_over_a_sound(server: Running) -> None:
+    page = server.upload("/look", [("file", SOUNDS[1])], model="tones")
+    assert (page.status, b"Attention over sound" in page.body) == (200, True)
+    assert "img-src data:" in page.headers["content-security-policy"]
+    before = server.memory()
+    for content, status, part in LIES:
+        answer = server.upload("/look", [("file", content)], model="tones")
+        part = part.replace("at most 600 s", "at most 60 s")
+        assert (answer.status, part in answer.json["error"]) == (status, True), (part, answer.json)
+    assert server.memory() - before < 40 * 2**20
+    silent = server.upload("/look", [("file", encoded(0 * noise(0.5)))], model="tones")
+    assert (silent.status, silent.json["error"]) == (400, "the sound has no sound in it, only silence")
+    wordy = server.upload("/look", [("file", SOUNDS[1])], model="tones", target="eins " * 30)
+    assert (wordy.status, "more than the model can write" in wordy.json["error"]) == (400, True)
+    numbers = server.upload("/look", [("file", SOUNDS[1])], model="tones", format="json")
+    assert (numbers.status, "ask for its page" in numbers.json["error"]) == (400, True)
+    assert server.ask("POST", "/look", {"text": "a", "model": "tones"}).status == 400
+    assert server.ask("POST", "/look", b"", {"Content-Length": str(10 * 2**20 + 1)}).status == 413
 
 
 LIES: list[tuple[bytes, int, str]] = [

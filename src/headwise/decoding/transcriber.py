@@ -16,6 +16,7 @@ from typing import Any, overload
 import numpy as np
 
 from headwise.bundle.directory import Bundle
+from headwise.cancellation import check_cancelled
 from headwise.decoding.speech_options import TEMPERATURES, SpeechEngine, SpeechOptions, SpeechSearch, Spoken
 from headwise.decoding.transcript import Segment, Transcript
 from headwise.decoding.windows import Cue, Window, WindowReader, cues_of
@@ -27,6 +28,7 @@ from headwise.text.tokenizer import Tokenizer
 
 Sound = SoundFile | Samples
 OnProgress = Callable[[float], None]  # called with the seconds of sound done since the last call
+OnSegment = Callable[[int, Segment], None]  # called with the number of the sound and what was found next in it
 SHORTEST = RATE // 10  # samples: what is shorter holds no word
 
 
@@ -50,7 +52,7 @@ class Transcriber:
 
     def transcribe(
         self, sounds: str | Path | Sequence[Sound], *, on_progress: OnProgress | None = None,
-        on_cut: OnCut | None = None, **options: Any,
+        on_cut: OnCut | None = None, on_segment: OnSegment | None = None, **options: Any,
     ) -> Transcript | list[Transcript]:  # fmt: skip
         """Returns the transcript of one file, or one per sound of a list, in order.
 
@@ -58,13 +60,14 @@ class Transcriber:
         Options are those of SpeechOptions: language, task, beam, …. `on_cut` is told of files that are cut off, which
         are then transcribed as far as they go; without it they are an error.
         """
+        told: dict[str, Any] = {"on_progress": on_progress, "on_cut": on_cut, "on_segment": on_segment}
         if isinstance(sounds, str | Path):
-            return self.transcribe([sounds], on_progress=on_progress, on_cut=on_cut, **options)[0]
-        return list(self.transcribe_each(sounds, on_progress=on_progress, on_cut=on_cut, **options))
+            return self.transcribe([sounds], **told, **options)[0]
+        return list(self.transcribe_each(sounds, **told, **options))
 
     def transcribe_each(
         self, sounds: Sequence[Sound], *, on_progress: OnProgress | None = None, on_cut: OnCut | None = None,
-        **options: Any,
+        on_segment: OnSegment | None = None, **options: Any,
     ) -> Iterator[Transcript]:  # fmt: skip
         """Yields each transcript as soon as it and those before it are there."""
         if isinstance(sounds, str | Path | np.ndarray):
@@ -82,7 +85,13 @@ class Transcriber:
                 running.append(_Running(number, sound, reader))
             if not running:
                 return
+            check_cancelled()
+            told = {one.number: len(one.segments) for one in running}
             self._round(running, asked, on_progress)
+            if on_segment is not None:
+                for one in running:
+                    for segment in one.segments[told[one.number] :]:
+                        on_segment(one.number, segment)
             done |= {one.number: self._finished(one) for one in running if one.over}
             running = [one for one in running if not one.over]
             while yielded in done:

@@ -17,6 +17,13 @@ class Segment:
     no_speech: float | None = None  # the probability that nothing is said; None: the model does not tell
     temperature: float = 0.0  # above 0: the search failed, and this was sampled
 
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; times have milliseconds."""
+        return {
+            **asdict(self), "start": round(self.start, 3), "end": round(self.end, 3), "text": self.text.strip(),
+            "confidence": round(self.confidence, 4),
+        }  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Transcript:
@@ -37,14 +44,9 @@ class Transcript:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; times have milliseconds."""
-        segments = [
-            {**asdict(one), "start": round(one.start, 3), "end": round(one.end, 3), "text": one.text.strip(),
-             "confidence": round(one.confidence, 4)}
-            for one in self.segments
-        ]  # fmt: skip
         return {
             "file": self.file, "seconds": round(self.seconds, 3), "silence": round(self.silence, 3),
-            "language": self.language, "text": self.text, "segments": segments,
+            "language": self.language, "text": self.text, "segments": [one.as_dict() for one in self.segments],
         }  # fmt: skip
 
 

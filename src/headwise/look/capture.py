@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -86,6 +86,12 @@ class Look:
     def saliency(self) -> Floats:
         """Gradient × input, (T, S) for a translation, (T, T) for a language model; computed on first access."""
         return self.find_saliency()
+
+    def explained(self) -> dict[str, Any]:
+        """What moved the label, for JSON: the words of the text with their saliency."""
+        from headwise.look.coloured_text import ColouredText
+
+        return ColouredText.of(self).as_dict()
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> Alignment:
         """Links words by cross-attention: by default the mean over the heads of the second-to-last decoder layer.

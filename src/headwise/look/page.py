@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from headwise.look.capture import Look
 
 STEPS_OF_ONE = 10_000
+# The files in web/ that make up the style sheet and the script of each kind of page.
+STYLES = {name: ("colours.css", f"{name}.css") for name in ("page", "picture", "sound")}
+SCRIPTS = {
+    "page": ("data.js", "words.js", "heatmap.js", "coloured.js", "page.js"),
+    "picture": ("words.js", "picture.js"),
+    "sound": ("words.js", "sound.js"),
+}
 HEADINGS = {
     "bias": "Position bias",
     "alignment": "Alignment",
@@ -72,7 +79,7 @@ def page(look: Look, panels: list[Panel], what: str, layer: int = 1, head: int =
 
 
 def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: dict[str, str]) -> str:
-    style, script = _style(), _script()
+    style, script = _style("page"), _script("page")
     title = f"{heading}: {source or target}"
     values = {
         # Only this script and this style sheet may run, and nothing may be fetched, whatever the tokens contain.
@@ -91,8 +98,8 @@ def _fill(heading: str, source: str, target: str, data: dict[str, Any], blocks: 
 
 
 def fill_page(name: str, values: dict[str, str], data: str) -> str:
-    """A page of its own, web/NAME.html with NAME.css and NAME.js: `values` are HTML, `data` is JSON for the script."""
-    style, script = _part(f"{name}.css"), _part(f"{name}.js")
+    """A page of another kind, web/NAME.html: `values` are HTML, `data` is JSON for the script."""
+    style, script = _style(name), _script(name)
     policy = f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'"
     data = data.replace("<", "\\u003c")  # without "<" the data cannot close the script element
     return _filled(f"{name}.html", {**values, "policy": policy, "style": style, "script": script, "data": data})
@@ -107,16 +114,16 @@ def _filled(name: str, values: dict[str, str]) -> str:
 
 
 def allowed_hashes() -> tuple[str, str]:
-    """Returns the hashes of the page's script and style sheet, which a site that embeds the page must allow."""
-    return _hash(_script()), _hash(_style())
+    """Returns the hashes of the scripts and of the style sheets of all pages, which a site that embeds them allows."""
+    return " ".join(_hash(_script(name)) for name in SCRIPTS), " ".join(_hash(_style(name)) for name in STYLES)
 
 
-def _style() -> str:
-    return _part("page.css")
+def _style(name: str) -> str:
+    return "\n".join(map(_part, STYLES[name]))
 
 
-def _script() -> str:
-    return "\n".join(_part(name) for name in ("data.js", "words.js", "heatmap.js", "coloured.js", "page.js"))
+def _script(name: str) -> str:
+    return "\n".join(map(_part, SCRIPTS[name]))
 
 
 def _part(name: str) -> str:

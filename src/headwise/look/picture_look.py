@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +16,18 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
+from headwise.cancellation import check_cancelled
 from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look import fonts
+from headwise.look.page import fill_page
 from headwise.look.panels import Floats
 from headwise.look.saliency import log_odds
 from headwise.models.interface import Network
 from headwise.nn import capture_attention
 
 WHAT = ("attention", "encoder", "saliency")
-SHOWN_SIDE = 168  # pixels of a picture in a page
+SHOWN_SIDE = 168  # pixels of a picture in a sheet
 Row = list[tuple[str, NDArray[np.uint8]]]  # titles and pictures side by side
 _RED, _BLUE = np.array([220.0, 30.0, 30.0]), np.array([30.0, 60.0, 220.0])
 
@@ -86,13 +90,35 @@ class PictureLook:
         merge_pieces: bool = False,
     ) -> None:  # fmt: skip
         """Writes a .png, or a page (.html) that holds its pictures and fetches nothing."""
-        drawn, path = self.drawings(what, layer, head), Path(path)
+        path, drawn = Path(path), self.drawings(what, layer, head)
         if path.suffix.lower() == ".html":
-            write_whole(path, _page(drawn).encode())
+            write_whole(path, self.page(what, layer, head).encode())
         elif path.suffix.lower() == ".png":
             write_whole(path, _packed(_sheet(drawn)))
         else:
             raise UsageError(f"{path}: pictures are written as .png or .html; change the name of the output")
+
+    def page(self, what: str = "attention", layer: int | None = None, head: int | None = None) -> str:
+        """The HTML of a page that shows one map at a time, large, and all of them small."""
+        maps: list[dict[str, Any]] = []
+        if what == "attention" and layer is None and head is None:
+            maps.append({"kind": "rollout", **_map(self.rollout)})
+        if what != "encoder" and layer is None and head is None:
+            maps.append({"kind": "saliency", **_map(self.saliency, signed=True)})
+        if what != "saliency":
+            layers, heads = self.attention.shape[:2]
+            for one in _numbers("layer", layer, layers):
+                check_cancelled()
+                maps += [
+                    {"kind": "head", "layer": one, "head": n, **_map(self.maps[one - 1, n - 1])}
+                    for n in _numbers("head", head, heads)
+                ]
+        values = {"title": html.escape(self.label), "picture": _in_base64(self.pixels)}
+        return fill_page("picture", values, json.dumps({"maps": maps}, separators=(",", ":")))
+
+    def explained(self) -> dict[str, Any]:
+        """What moved the label, for JSON: the picture as PNG, and gradient × input in 255 steps, 128 being zero."""
+        return {"label": self.label, "picture": _in_base64(self.pixels), "map": _map(self.saliency, signed=True)}
 
 
 def look_at_picture(
@@ -100,28 +126,42 @@ def look_at_picture(
 ) -> PictureLook:
     """`inputs` (1, C, size, size) are the normalised numbers of `pixels`; `answer` is the class that is asked about."""
     names = network.attention_names()["encoder"]
+    grid: tuple[int, int] = network.grid(inputs)  # type: ignore[operator]
     with torch.no_grad(), capture_attention(network) as seen:
         network.hidden(inputs)  # type: ignore[operator]
     attention = torch.stack([seen[name][0][0] for name in names]).float().cpu().numpy()  # (L, H, N, N)
+    check_cancelled()
     asked = inputs.detach().clone().requires_grad_(True)
     with torch.enable_grad():
         logits = network(asked)  # (1, classes)
         (gradient,) = torch.autograd.grad(log_odds(logits, torch.tensor([answer]))[0], asked)
     saliency = (gradient * asked).detach().sum(dim=1)[0].float().cpu().numpy()  # (size, size)
-    grid: tuple[int, int] = network.grid(inputs)  # type: ignore[operator]
     return PictureLook(pixels, attention, grid, saliency, label)
 
 
 def overlay(base: NDArray[np.uint8], values: Floats, signed: bool = False) -> NDArray[np.uint8]:
-    """Colours over a picture: the largest value is red; with `signed`, what is below zero is blue."""
+    """Colours over a picture: the largest value is red; with `signed`, what is above zero is blue, the rest red."""
     height, width = base.shape[:2]
     large = np.asarray(Image.fromarray(values.astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR))
     least = 0.0 if signed else float(large.min())
     span = float(np.abs(large - least).max()) or 1.0
     share = ((large - least) / span)[..., None]  # -1 … 1, or 0 … 1
-    colour = np.where(share >= 0, _RED, _BLUE)
+    colour = np.where(share >= 0, _BLUE, _RED) if signed else _RED
     opacity = 0.75 * np.abs(share)
     return np.asarray((1 - opacity) * base + opacity * colour).round().astype(np.uint8)
+
+
+def _map(values: Floats, signed: bool = False) -> dict[str, Any]:
+    """One byte per value: 0 to 255 from the smallest to the largest; `signed`: 128 is zero, 1 and 255 the extremes."""
+    least = 0.0 if signed else float(values.min())
+    share = (values - least) / (float(np.abs(values - least).max()) or 1.0)
+    steps = (128 + 127 * share if signed else 255 * share).round().astype(np.uint8)
+    packed = base64.b64encode(steps.tobytes()).decode()
+    return {"rows": values.shape[0], "columns": values.shape[1], "signed": signed, "values": packed}
+
+
+def _in_base64(pixels: NDArray[np.uint8]) -> str:
+    return base64.b64encode(_packed(Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))).decode()
 
 
 def _numbers(kind: str, wanted: int | None, count: int) -> range:
@@ -171,20 +211,3 @@ def _cut(title: str, wide: int) -> str:
     while font.getlength(title) > wide:
         title = title[:-2].rstrip() + "…" if len(title) > 2 else ""
     return title
-
-
-def _page(drawn: list[Row]) -> str:
-    figures = "\n".join(f"<div>{''.join(_figure(*one) for one in row)}</div>" for row in drawn)
-    title = html.escape(drawn[0][0][0])
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Attention: {title}</title>\n'
-        "<style>body{font:14px sans-serif;margin:1rem;color-scheme:light dark}figure{display:inline-block;margin:.4rem}"
-        f"div{{white-space:nowrap}}img{{image-rendering:pixelated}}</style></head>\n<body><h1>{title}</h1>\n"
-        "<p>Red: where a head looks (from [CLS], or all patches on average). Rollout: through all layers. "
-        f"Gradient × input: red speaks for the label, blue against it.</p>\n{figures}\n</body></html>\n"
-    )
-
-
-def _figure(title: str, pixels: NDArray[np.uint8]) -> str:
-    name, data = html.escape(title), base64.b64encode(_packed(_enlarged(pixels))).decode()
-    return f'<figure><img alt="{name}" src="data:image/png;base64,{data}"><figcaption>{name}</figcaption></figure>'

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headwise.cancellation import check_cancelled
 from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look.page import fill_page
@@ -27,6 +28,7 @@ from headwise.text.tokenizer import EOS, Tokenizer
 
 WHAT = ("attention", "cross", "alignment")
 POSITIONS_PER_SECOND = 50
+MOST_BYTES = 16 << 20  # of the maps of a page
 _DARK, _BRIGHT = np.array([250.0, 250.0, 252.0]), np.array([38.0, 60.0, 110.0])  # silence, and the loudest bin
 
 
@@ -72,25 +74,38 @@ class SoundLook:
             raise UsageError(f"--what {what} is not for sound; choose one of {', '.join(WHAT)}")
         weights, path = self.weights(layer, head), Path(path)
         if path.suffix.lower() == ".html":
-            write_whole(path, self._page(layer, head).encode())
+            write_whole(path, self.page(layer, head).encode())
         else:
             title = _title(layer, head)
             sound_picture(self.spectrogram, weights, self.labels, self.seconds, f"{self.text}\n{title}", path)
 
-    def _page(self, layer: int | None, head: int | None) -> str:
-        layers, heads = self.attention.shape[:2]
-        choices: list[tuple[int | None, int | None]] = [(None, None)]
-        choices += [(one, two) for one in range(1, layers + 1) for two in range(1, heads + 1)]
-        choices = [(layer, head)] if (layer, head) != (None, None) else choices
+    def page(self, layer: int | None = None, head: int | None = None) -> str:
+        """The HTML of a page with a map for each head, or for each layer where that would be too large."""
+        choices = [(layer, head)] if (layer, head) != (None, None) else self._choices()
         data: dict[str, Any] = {
             "seconds": self.seconds,
             "tokens": list(self.labels),
             "positions": self.attention.shape[-1],
-            "maps": [{"title": _title(*one), "rows": _packed(self.weights(*one))} for one in choices],
+            "maps": [self._map(*one) for one in choices],
         }
         picture = base64.b64encode(_png(_coloured(self.spectrogram))).decode()
         values = {"title": html.escape(self.text[:80]), "text": html.escape(self.text), "picture": picture}
         return fill_page("sound", values, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+    def _choices(self) -> list[tuple[int | None, int | None]]:
+        layers, heads, tokens, positions = self.attention.shape
+        room = MOST_BYTES // max(1, tokens * positions)
+        by_layer: list[tuple[int | None, int | None]] = [(one, None) for one in range(1, layers + 1)]
+        by_head: list[tuple[int | None, int | None]] = [
+            (one, two) for one in range(1, layers + 1) for two in range(1, heads + 1)
+        ]
+        return [(None, None), *next((some for some in (by_head, by_layer) if len(some) < room), [])]
+
+    def _map(self, layer: int | None, head: int | None) -> dict[str, Any]:
+        check_cancelled()
+        return {
+            "title": _title(layer, head), "layer": layer, "head": head, "rows": _packed(self.weights(layer, head))
+        }  # fmt: skip
 
 
 def look_at_sound(

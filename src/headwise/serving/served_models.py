@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from headwise.errors import DataError
 from headwise.serving.batch_queue import BatchQueue
+from headwise.serving.errors import RequestError
 from headwise.serving.limits import Limits
 from headwise.serving.prometheus import Metrics
 from headwise.serving.routes import task_routes
-from headwise.tasks.interface import Served
+from headwise.serving.uploads import refused_file
+from headwise.tasks.interface import Explains, Served
 
+FILES = {"image": "the picture", "sound": "the sound"}  # by what a model reads
+SIZE_OF_FILE = 10_000  # that a look at a picture or a sound counts in its queue, like a text of 100 characters
 PROBE_SECONDS = 1.5  # in which a healthy model decodes a word, even while it works on requests
 PROBE_MAX_AGE = 0.2  # seconds for which a probe's result is reused, so that many health checks cause few decodes
 
@@ -22,11 +28,19 @@ PROBE_MAX_AGE = 0.2  # seconds for which a probe's result is reused, so that man
 class LookWork:
     """Draws what a model attends to. Never equal to another, so that no two share a batch: that would save nothing."""
 
-    model: ServedModel
+    draw: Callable[[Any, str | None], Any]
     target: str | None
+    what: str  # for messages: the picture, the sound
 
-    def run(self, items: Sequence[str]) -> Sequence[str]:
-        return [self.model.served.look(item, self.target) for item in items]
+    def run(self, items: Sequence[str | bytes]) -> Sequence[Any]:
+        return [self._draw(item) for item in items]
+
+    def _draw(self, item: str | bytes) -> Any:
+        try:
+            return self.draw(item, self.target)
+        except DataError as error:
+            refusal = refused_file(error, self.what)
+        raise refusal  # out here, so that it does not keep the other error, and with that the file, in memory
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,7 @@ class ServedModel:
         side_queue.loads = side_queue is not queue  # the model has decoded once before it is served; nothing else has
         self._probe: asyncio.Task[str | None] | None = None
         self._probed = -math.inf
+        self._looked = False
 
     def probe_side(self) -> None:
         """Decodes something small as the side queue's work does; raises an error if that fails."""
@@ -63,10 +78,24 @@ class ServedModel:
     def queues(self) -> set[BatchQueue]:
         return {self.queue, self.side_queue}
 
-    async def look(self, text: str, target: str | None) -> str:
-        """Draws a page of what the model attends to."""
-        (page,) = await self.side_queue.submit(LookWork(self, target), [text], [len(text) * 100])
-        return str(page)
+    async def look(self, item: str | bytes, target: str | None) -> str:
+        """Draws a page of what the model attends to in a text or a file."""
+        return str(await self._look(self.served.look, item, target))
+
+    async def explain(self, item: str | bytes, target: str | None) -> dict[str, Any]:
+        """Tells what in a text or a file moved the model's answer."""
+        if not isinstance(self.served, Explains):
+            raise RequestError(400, "this model does not choose among labels; ask for its page")
+        return dict(await self._look(self.served.explain, item, target))
+
+    async def _look(self, draw: Callable[[Any, str | None], Any], item: str | bytes, target: str | None) -> Any:
+        if isinstance(item, bytes) and not self._looked:
+            # Files may have been read in this queue, but the engine that shows attention is loaded only now.
+            self.side_queue.loads = self._looked = True
+        size = len(item) * 100 if isinstance(item, str) else SIZE_OF_FILE
+        work = LookWork(draw, target, FILES.get(self.facts.reads, "the file"))
+        (found,) = await self.side_queue.submit(work, [item], [size])
+        return found
 
     async def problem(self) -> str | None:
         """Says why one of its queues cannot answer at present; None: both can, though they may be busy."""

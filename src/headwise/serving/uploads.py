@@ -15,8 +15,11 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from headwise.errors import DataError
+from headwise.image.reading import BadPicture
 from headwise.serving.errors import RequestError
 from headwise.serving.requests import MAX_FIELDS, MULTIPART, once_each, one_line
+from headwise.sound.reading import TooLong
 
 F = TypeVar("F", bound=BaseModel)
 MAX_FIELD = 16 * 1024  # bytes of a field that is not a file
@@ -75,6 +78,12 @@ def from_base64(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise RequestError(400, "a file in JSON must be encoded as base64") from None
+
+
+def refused_file(error: DataError, what: str) -> RequestError:
+    """Makes the refusal of a file that cannot be read, or is too large to be."""
+    large = isinstance(error, TooLong) or (isinstance(error, BadPicture) and error.reason == "huge")
+    return RequestError(413 if large else 400, f"{what} {error.problem}")
 
 
 def upload_schema(body: type[BaseModel] | None, form: type[BaseModel]) -> dict[str, Any]:

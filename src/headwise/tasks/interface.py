@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
@@ -118,6 +118,7 @@ class Facts:
     title: str | None
     about: str | None
     reads: str = "text"  # or pair (of texts), image, sound
+    bundle: Bundle | None = field(default=None, repr=False, compare=False)  # where all that is known of it stands
 
     @classmethod
     def of(
@@ -140,7 +141,11 @@ class Facts:
             title=_text(card.get("title") or told.get("title")),
             about=_text(told.get("good_for")),
             reads=reads,
+            bundle=bundle,
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "bundle"}
 
 
 def _text(value: Any) -> str | None:
@@ -165,8 +170,17 @@ class Served(Protocol):
         """Decodes something small; raises an error if that fails."""
         ...
 
-    def look(self, text: str, target: str | None) -> str:
-        """Returns a page that shows what the model attends to."""
+    def look(self, item: Any, target: str | None) -> str:
+        """Returns a page that shows what the model attends to in a text, or in the content of a file, as it reads."""
+        ...
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A served model that can tell what in an item moved its answer."""
+
+    def explain(self, item: Any, target: str | None) -> dict[str, Any]:
+        """Returns numbers for JSON; `target` is the answer that is asked about, by default the model's own."""
         ...
 
 

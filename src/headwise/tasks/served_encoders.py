@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwise.tasks.embedder import Embedder
     from headwise.tasks.gaps.interface import Filled, FillsGaps
 
+MOST_PIXELS = 25_000_000  # of an uploaded picture; it takes up to 400 MB to decode, and one is decoded at a time
 MOST_SHOWN = 128  # tokens of a text whose attention a server draws: the page grows with the square of the length
 
 
@@ -40,9 +41,9 @@ class ServedClassifier:
         """Texts, or pairs of them, as the network reads them; of a text that is too long the beginning."""
         return self.opened.encode(items)
 
-    def read_file(self, content: bytes, most_pixels: int) -> Any:
+    def read_file(self, content: bytes) -> Any:
         """Decodes and encodes the content of a file; raises a DataError with what is wrong with it."""
-        return self.encode([self.opened.inputs.decode(content, most_pixels)])[0]
+        return self.encode([self.opened.inputs.decode(content, MOST_PIXELS)])[0]
 
     def size(self, encoded: Any) -> int:
         return self.opened.inputs.cost(encoded)
@@ -51,11 +52,24 @@ class ServedClassifier:
         limit_torch(self.opened.engine)
         return self.opened.classify_encoded(encoded)
 
-    def look(self, text: str, target: str | None) -> str:
+    def look(self, item: str | bytes, target: str | None) -> str:
+        """Returns a page; `item` is a text, or the content of a file for a model of pictures."""
+        seen: Any = self._seen(item, target)
+        return str(seen.page()) if isinstance(item, bytes) else attention_page(seen)
+
+    def explain(self, item: str | bytes, target: str | None) -> dict[str, Any]:
+        """What in a text or a picture moved the label, by default the likeliest."""
+        seen: Any = self._seen(item, target)
+        return dict(seen.explained())
+
+    def _seen(self, item: str | bytes, target: str | None) -> Any:
+        one_torch_thread()
+        if isinstance(item, bytes):
+            return self._on_torch.look(self.opened.inputs.decode(item, MOST_PIXELS), target)
         if self.reads != "text":
-            raise UsageError("a server shows the attention in single texts only; use headwise look")
-        check_shown(self.size(self.encode([text])[0]), MOST_SHOWN)
-        return look_page(self._on_torch, lambda opened: opened.look(text, target))
+            raise UsageError("a server does not show the attention in pairs of texts; use headwise look")
+        check_shown(self.size(self.encode([item])[0]), MOST_SHOWN)
+        return self._on_torch.look(item, target)
 
     @cached_property
     def _on_torch(self) -> Classifier:
@@ -122,10 +136,13 @@ class ServedFiller:
 
 def look_page(opened: Any, look: Callable[[Any], Any]) -> str:
     """Draws the attention that `look` finds, as a page."""
+    one_torch_thread()
+    return attention_page(look(opened))
+
+
+def attention_page(seen: Look) -> str:
     from headwise.look.page import page
 
-    one_torch_thread()
-    seen: Look = look(opened)
     return page(seen, seen.panels(), "attention")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from headwise.cancellation import check_cancelled
 from headwise.decoding.speech_options import SpeechOptions
 from headwise.decoding.transcriber import Transcriber
 from headwise.decoding.transcript import Transcript
-from headwise.errors import UsageError
 from headwise.sound.reading import RATE, SoundBytes, TooLong, sound_blocks, sound_info
 from headwise.tasks.interface import Facts
 from headwise.tasks.served_encoders import limit_torch
+from headwise.tasks.translate import one_torch_thread
 
+LOOKED_SECONDS = 60.0  # of a sound whose attention is drawn; models read some 30 at once
 PROBE_SECONDS = 0.3  # of noise; silence would not be decoded
 
 
@@ -31,8 +33,8 @@ class CheckedSound:
 class ServedTranscriber:
     """A speech model; on torch each call uses one thread, since requests run in parallel."""
 
-    def __init__(self, name: str, opened: Transcriber) -> None:
-        self.opened = opened
+    def __init__(self, name: str, opened: Transcriber, open_on_torch: Callable[[], Transcriber]) -> None:
+        self.opened, self._open_on_torch = opened, open_on_torch
         beam = SpeechOptions.of_model(opened.bundle.decoding).beam
         self.facts = Facts.of(name, opened.bundle, opened.engine.name, beam=beam, reads="sound")
 
@@ -59,7 +61,7 @@ class ServedTranscriber:
                     break
         if seconds > most_seconds:
             long = f"is {seconds:,.0f} s long" if seconds < 1e9 else "does not say how long it is"
-            raise TooLong(f"{long}, but at most {most_seconds:g} s are transcribed at once; cut it", file=str(file))
+            raise TooLong(f"{long}, but at most {most_seconds:g} s are read at once; cut it", file=str(file))
         return CheckedSound(file, seconds)
 
     def transcribe(self, sounds: Sequence[CheckedSound], **options: Any) -> list[Transcript]:
@@ -67,5 +69,14 @@ class ServedTranscriber:
         limit_torch(self.opened.engine)
         return self.opened.transcribe([sound.file for sound in sounds], **options)
 
-    def look(self, text: str, target: str | None) -> str:
-        raise UsageError("a server shows the attention in texts only; use headwise look")
+    def look(self, item: bytes, target: str | None) -> str:
+        """Returns a page; `item` is the content of a file, of which the first window is looked at."""
+        from headwise.tasks.transcribe import TASK
+
+        checked = self.read(item, LOOKED_SECONDS)
+        one_torch_thread()
+        return TASK.look(self._on_torch, checked.file, target).page()
+
+    @cached_property
+    def _on_torch(self) -> Transcriber:
+        return self.opened if self.opened.engine.name == "torch" else self._open_on_torch()

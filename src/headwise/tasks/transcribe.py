@@ -16,6 +16,7 @@ from headwise.decoding.speech_options import SpeechEngine
 from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
+from headwise.sound.reading import SoundFile
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, gentler, optimisation
 from headwise.tasks.interface import Examined, Measured, OnProgress, Prepared, Progress, Task
 from headwise.tasks.served_transcriber import ServedTranscriber
@@ -223,9 +224,11 @@ class Transcribe(Task):
         return Measured(scores, tuple(found.translations))
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedTranscriber:
-        return ServedTranscriber(name, self.open(bundle, engine, precision=precision))
+        return ServedTranscriber(
+            name, self.open(bundle, engine, precision=precision), lambda: self.open(bundle, "torch")
+        )
 
-    def look(self, opened: Transcriber, item: str, target: str | None = None, **options: Any) -> SoundLook:
+    def look(self, opened: Transcriber, item: SoundFile, target: str | None = None, **options: Any) -> SoundLook:
         """Shows where in the first window of a sound file the model attends to, token by token as it writes."""
         from headwise.decoding.speech_options import SpeechOptions, SpeechSearch
         from headwise.look.sound_look import look_at_sound

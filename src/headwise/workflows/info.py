@@ -66,7 +66,7 @@ def model_info(path: Path) -> ModelInfo:
         labels=assets.labels,
         prefixes=tuple(part.prefix or part.name for part in parts_of(bundle)) if of_text else (),
         decoding=bundle.decoding,
-        scores=_numbers(card.get("validation")),
+        scores=numbers(card.get("validation")),
         sentences=sentences if isinstance(sentences, int) else None,
         written_by=str(card["headwise"]) if "headwise" in card else None,
         files={name: (bundle.path / name).stat().st_size for name in (CONFIG, *bundle.files)},
@@ -84,7 +84,8 @@ def _tokenizers(assets: Assets) -> tuple[TokenizerInfo, ...]:
     return tuple(TokenizerInfo(side, t.kind, t.size, t.normalisation) for side, t in sides.items())
 
 
-def _numbers(values: Any) -> dict[str, float]:
+def numbers(values: Any) -> dict[str, float]:
+    """The numbers among the values of a part of a card."""
     if not isinstance(values, dict):
         return {}
     return {str(name): value for name, value in values.items() if type(value) in (int, float)}

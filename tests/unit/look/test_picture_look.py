@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +93,8 @@ def test_colours_lie_over_the_picture_where_values_are_large() -> None:
     assert drawn[3, 0].tolist() == [100, 100, 100]
     values[0, 0] = -3.0
     signed = overlay(base, values, signed=True)
-    assert signed[0, 0, 2] > 150 > signed[0, 0, 0]
+    assert signed[0, 0, 0] > 150 > signed[0, 0, 2], "what lowers is red"
+    assert signed[1, 2, 2] > 150 > signed[1, 2, 0], "what raises is blue"
     assert overlay(base, np.zeros((2, 2), dtype=np.float32)).tolist() == base.tolist()
 
 
@@ -98,10 +102,18 @@ def test_pages_and_pictures_are_written_whole(tmp_path: Path) -> None:
     _, _, look = seen()
     look.save(tmp_path / "heads.html")
     text = (tmp_path / "heads.html").read_text()
-    assert text.count("<img ") == 9
+    found = re.search(r'id="data">(.*?)</script>', text)
+    assert found is not None
+    maps = json.loads(found[1])["maps"]
+    assert [one["kind"] for one in maps] == ["rollout", "saliency", *["head"] * 6]
+    first = np.frombuffer(base64.b64decode(maps[2]["values"]), dtype=np.uint8).reshape(look.grid)
+    assert np.unravel_index(first.argmax(), look.grid) == np.unravel_index(look.maps[0, 0].argmax(), look.grid)
     assert "&lt;cat&gt;" in text
     assert "<cat>" not in text
-    assert "http" not in text
+    assert "default-src 'none'" in text
+    assert "http" not in text.replace("http-equiv", "")
+    look.save(tmp_path / "heads.html", layer=1)
+    assert (tmp_path / "heads.html").read_text().count('"kind":"head"') == 2
     look.save(tmp_path / "heads.png")
     with Image.open(tmp_path / "heads.png") as sheet:
         assert sheet.width > 3 * 168

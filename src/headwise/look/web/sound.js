@@ -1,7 +1,9 @@
-"use strict";
+// Cross-attention over a spectrogram, token by token as the text is written.
+
 const data = JSON.parse(document.getElementById("data").textContent);
 const get = (id) => document.getElementById(id);
 const ROW = 18, LABEL = 90, COLOUR = [232, 89, 12];
+const ink = () => getComputedStyle(document.body).color;
 let step = 0, shown = 0, timer = null;
 
 // Weights of each map, one byte per token and position of the sound.
@@ -36,15 +38,17 @@ function drawAll() {
   data.tokens.forEach((token, number) => {
     const top = number * ROW;
     if (number === step) {
-      pen.strokeStyle = "#222";
+      pen.strokeStyle = ink();
       pen.strokeRect(0.5, top + 0.5, canvas.width - 1, ROW - 1);
     }
-    pen.fillStyle = "rgba(255, 255, 255, .75)";
+    pen.fillStyle = getComputedStyle(canvas).backgroundColor;
+    pen.globalAlpha = 0.75;
     pen.fillRect(0, top + 1, Math.min(LABEL, pen.measureText(token).width + 8), ROW - 2);
-    pen.fillStyle = "#222";
+    pen.globalAlpha = 1;
+    pen.fillStyle = ink();
     pen.fillText(token, 4, top + 13);
   });
-  pen.fillStyle = "#666";
+  pen.fillStyle = ink();
   for (let second = 0; second <= data.seconds; second += Math.max(1, Math.round(data.seconds / 12))) {
     pen.fillText(`${second} s`, (second / data.seconds) * canvas.width, count * ROW + 14);
   }
@@ -54,7 +58,8 @@ function show(wanted) {
   step = Math.min(Math.max(0, wanted), data.tokens.length - 1);
   get("step").value = step;
   const weights = row(step), most = weights.indexOf(Math.max(...weights));
-  get("where").textContent = `${data.tokens[step]}: most at ${(most * data.seconds / data.positions).toFixed(2)} s`;
+  const seconds = (most * data.seconds / data.positions).toFixed(2);
+  get("where").textContent = t("{token}: most at {seconds} s", { token: data.tokens[step], seconds });
   [...get("text").children].forEach((span, number) => {
     span.className = number === step ? "current" : number < step ? "written" : "";
   });
@@ -65,13 +70,13 @@ function show(wanted) {
 function stop() {
   clearInterval(timer);
   timer = null;
-  get("play").textContent = "Play";
+  get("play").textContent = t("Play");
 }
 
 function play() {
   if (timer) return stop();
   if (step === data.tokens.length - 1) step = -1;
-  get("play").textContent = "Stop";
+  get("play").textContent = t("Stop");
   timer = setInterval(() => (step + 1 < data.tokens.length ? show(step + 1) : stop()), 400);
   show(step + 1);
 }
@@ -82,7 +87,11 @@ get("text").replaceChildren(...data.tokens.map((token, number) => {
   span.addEventListener("click", () => show(number));
   return span;
 }));
-data.maps.forEach((map, number) => get("map").add(new Option(map.title, number)));
+function titleOf({ layer, head, title }) {
+  if (layer && head) return t("Layer {layer}, head {head}", { layer, head });
+  return layer ? t("Layer {layer}", { layer }) : t(title);
+}
+data.maps.forEach((map, number) => get("map").add(new Option(titleOf(map), number)));
 get("map").addEventListener("change", (event) => { shown = Number(event.target.value); show(step); });
 get("step").max = data.tokens.length - 1;
 get("step").addEventListener("input", (event) => show(Number(event.target.value)));
@@ -96,4 +105,6 @@ addEventListener("keydown", (event) => {
   if (event.key === "ArrowLeft" || event.key === "ArrowUp") show(step - 1);
   if (event.key === "ArrowRight" || event.key === "ArrowDown") show(step + 1);
 });
+translatePage();
 show(0);
+document.documentElement.dataset.shown = "sound";

@@ -73,6 +73,29 @@ const CHINESE = {
     "加到词向量上的向量：每个位置一行，每个维度一列。",
   "Gradient × input: how much each input token raised (or, below zero, lowered) the log-odds of the token that was written.":
     "梯度 × 输入：每个输入词元把所写词元的对数几率提高（负值为降低）了多少。",
+  "Attention over a picture": "图片上的注意力",
+  "The picture as the model read it": "模型读入的图片",
+  "Strength of the colours": "颜色深浅",
+  "Attention rollout": "注意力展开",
+  "Gradient × input": "梯度 × 输入",
+  "All layers together": "所有层合在一起",
+  "Layer {layer}": "第 {layer} 层",
+  "Layer {layer}, head {head}": "第 {layer} 层，头 {head}",
+  "Red: what this head looks at (from [CLS], or all patches on average).":
+    "红色：这个头关注的地方（从 [CLS] 出发，或所有图块的平均）。",
+  "Attention rollout: attention through all layers. Red patches reach the answer most.":
+    "注意力展开：穿过所有层的注意力。红色图块对结果的贡献最大。",
+  "Gradient × input: blue pixels raised the log-odds of the label, orange ones lowered them.":
+    "梯度 × 输入：蓝色像素提高了该标签的对数几率，橙色像素则降低了它。",
+  "Attention over sound": "声音上的注意力",
+  Play: "播放",
+  Stop: "停止",
+  "mean of the heads that follow the sound": "跟随声音的各头的平均",
+  "{token}: most at {seconds} s": "{token}：{seconds} 秒处关注最多",
+  "Spectrogram of the sound: time to the right, high frequencies at the top": "声音的频谱图：时间向右，高频在上",
+  "Cross-attention: one row per token, time to the right": "交叉注意力：每个词元一行，时间向右",
+  "Above, the colour shows which part of the sound the model attends to while it writes the marked token. Below, each row is a token; click one, or use the arrow keys.":
+    "上图的颜色显示模型写出所标词元时关注声音的哪一部分；下图每一行是一个词元，可以点击，也可以用方向键选择。",
 };
 const chinese = document.documentElement.lang.startsWith("zh");
 
@@ -90,7 +113,7 @@ function translatePage() {
     const english = node.textContent.trim().replace(/\s+/g, " ");
     if (!node.parentElement.closest(".sentences, script") && CHINESE[english]) node.textContent = CHINESE[english];
   }
-  for (const labelled of document.querySelectorAll("[aria-label]")) {
-    labelled.setAttribute("aria-label", t(labelled.getAttribute("aria-label")));
+  for (const name of ["aria-label", "alt"]) {
+    for (const labelled of document.querySelectorAll(`[${name}]`)) labelled.setAttribute(name, t(labelled.getAttribute(name)));
   }
 }

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from headwise.config.cores import decoding_cores
 from headwise.errors import DataError
-from headwise.image.reading import BadPicture
 from headwise.serving.errors import RequestError
 from headwise.serving.routes import MakeQueue
 from headwise.serving.served_models import ServedModel
+from headwise.serving.uploads import refused_file
 from headwise.tasks.classifier import Classification
 from headwise.tasks.gaps.interface import Filled
 from headwise.tasks.interface import Served
@@ -20,7 +20,6 @@ from headwise.tasks.served_encoders import ServedClassifier, ServedEmbedder, Ser
 
 LONG_TEXT = 2_000  # characters: longer texts are tokenized outside the event loop's thread
 MOST_TOKENS = 32_768  # of all texts of a request together; models of some ten million weights take seconds for them
-MAX_PIXELS = 25_000_000  # of an uploaded picture; it takes up to 400 MB to decode, and one is decoded at a time
 
 M = TypeVar("M", bound=ServedModel)
 T = TypeVar("T")
@@ -126,11 +125,9 @@ class ReadWork:
 
     def _read(self, number: int, content: bytes) -> Any:
         try:
-            return self.model.served.read_file(content, MAX_PIXELS)
+            return self.model.served.read_file(content)
         except DataError as error:
-            which = "the picture" if self.count == 1 else f"picture {number}"
-            status = 413 if isinstance(error, BadPicture) and error.reason == "huge" else 400
-            refusal = RequestError(status, f"{which} {error.problem}")
+            refusal = refused_file(error, "the picture" if self.count == 1 else f"picture {number}")
         raise refusal  # out here, so that it does not keep the other error, and with that the picture, in memory
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal, cast
@@ -19,6 +18,7 @@ from headwise.serving.requests import ERROR_RESPONSES, body_schema, event, read_
 from headwise.serving.routes import MakeQueue
 from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
 from headwise.serving.schemas import Name, RequestBody, Seed, Text, Whole
+from headwise.serving.streams import STREAM, begun
 from headwise.tasks.generate import TASK, ServedGenerator
 
 MAX_TOKENS = 2_048  # per sample
@@ -26,7 +26,6 @@ MAX_SAMPLES = 8
 MAX_GENERATED = 4 * MAX_TOKENS  # all samples of a request together
 MAX_STOPS = 4
 MAX_STOP = 100  # characters of a stop string
-STREAM = "text/event-stream"
 
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STOP)]
 
@@ -135,28 +134,20 @@ def _choose(index: ModelIndex, name: str | None) -> GenerationModel:
 async def started(
     request: Request, state: AppState, model: GenerationModel, stream: AsyncIterator[TextChunk]
 ) -> AsyncIterator[TextChunk]:
-    """Waits for the first chunk, so that an error before it is answered with its own status."""
-    deadline = asyncio.get_running_loop().time() + state.limits.timeout
+    """Waits for the first chunk, so that an error before it is answered with its own status; counts tokens."""
+    chunks = await begun(request, state, model.facts.name, stream)
     tokens = state.metrics.tokens.labels(model.facts.name)
-    with state.count_rejections(model.facts.name):
-        first = await unless_client_leaves(request, _next(stream), state.limits.timeout)
 
     async def rest() -> AsyncIterator[TextChunk]:
         try:
-            yield first
-            async with asyncio.timeout_at(deadline):
-                async for chunk in stream:
-                    if chunk.stopped:
-                        tokens.inc(chunk.tokens)
-                    yield chunk
+            async for chunk in chunks:
+                if chunk.stopped:
+                    tokens.inc(chunk.tokens)
+                yield chunk
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await chunks.aclose()  # type: ignore[attr-defined]
 
     return rest()
-
-
-async def _next(stream: AsyncIterator[TextChunk]) -> TextChunk:
-    return await anext(stream)
 
 
 async def _events(stream: AsyncIterator[TextChunk]) -> AsyncIterator[bytes]:

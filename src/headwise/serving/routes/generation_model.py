@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 from headwise.cancellation import check_cancelled
 from headwise.decoding.generation import Writing
 from headwise.serving.served_models import ServedModel
+from headwise.serving.streams import passed_on
 from headwise.tasks.generate import ServedGenerator
 
 OnToken = Callable[[list[Writing]], None]  # called in the engine's thread with all samples, after each token
@@ -59,27 +59,25 @@ class TextChunk:
 
 async def stream_text(model: GenerationModel, prompt: str, options: Mapping[str, Any]) -> AsyncIterator[TextChunk]:
     """Yields the text while it is generated. Closing the iterator stops the engine within a token."""
-    loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[TextChunk | None] = asyncio.Queue()  # holds at most max_tokens chunks per sample
     sent = [0] * int(options["samples"])
     ended = [False] * len(sent)
 
-    def on_token(samples: list[Writing]) -> None:
-        for number, sample in enumerate(samples):
-            text = sample.text[sent[number] : sample.final_length]
-            sent[number] = max(sent[number], sample.final_length)
-            over = sample.stopped or len(sample.ids) == options["max_tokens"]
-            if not ended[number] and (text or over):
-                reason: Literal["length", "stop"] = "stop" if sample.stopped else "length"
-                chunk = TextChunk(number, text, reason if over else None, len(sample.ids))
-                loop.call_soon_threadsafe(arrived.put_nowait, chunk)
-            ended[number] = over
+    async def generate(hand_over: Callable[[TextChunk], None]) -> None:
+        def on_token(samples: list[Writing]) -> None:
+            for number, sample in enumerate(samples):
+                text = sample.text[sent[number] : sample.final_length]
+                sent[number] = max(sent[number], sample.final_length)
+                over = sample.stopped or len(sample.ids) == options["max_tokens"]
+                if not ended[number] and (text or over):
+                    reason: Literal["length", "stop"] = "stop" if sample.stopped else "length"
+                    hand_over(TextChunk(number, text, reason if over else None, len(sample.ids)))
+                ended[number] = over
 
-    task = asyncio.create_task(model.generate(prompt, options, on_token))
-    task.add_done_callback(lambda task: arrived.put_nowait(None))
+        await model.generate(prompt, options, on_token)
+
+    chunks = passed_on(generate)  # holds at most max_tokens chunks per sample
     try:
-        while (chunk := await arrived.get()) is not None:
+        async for chunk in chunks:
             yield chunk
-        await task
     finally:
-        task.cancel()
+        await chunks.aclose()  # type: ignore[attr-defined]

@@ -21,7 +21,6 @@ from headwise.serving.routes.generate import (
     MAX_SAMPLES,
     MAX_STOPS,
     MAX_TOKENS,
-    STREAM,
     GenerateBody,
     Stop,
     generators,
@@ -29,6 +28,7 @@ from headwise.serving.routes.generate import (
 )
 from headwise.serving.routes.generation_model import GenerationModel, TextChunk, stream_text
 from headwise.serving.schemas import Name, Seed, Text, Whole
+from headwise.serving.streams import STREAM
 from headwise.tasks.generate import TASK
 
 MAX_PROMPTS = 8  # per request

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from headwise.look.page import allowed_hashes
 from headwise.serving.app_state import AppState
 from headwise.serving.errors import RequestError
+from headwise.serving.model_cards import ModelCard, card_of
 from headwise.serving.requests import ERROR_RESPONSES
 from headwise.serving.runs import list_runs
 from headwise.serving.schemas import ErrorAnswer, HealthAnswer, ModelsAnswer, RunAnswer, RunsAnswer
@@ -43,7 +43,13 @@ async def index() -> FileResponse:
 @router.get("/models", responses={200: {"model": ModelsAnswer}, **KEYED})
 async def models(request: Request) -> JSONResponse:
     """Lists the models with their task, languages and size."""
-    return JSONResponse({"models": [asdict(model.facts) for model in AppState.of(request).index.models.values()]})
+    return JSONResponse({"models": [model.facts.as_dict() for model in AppState.of(request).index.models.values()]})
+
+
+@router.get("/models/{name:path}", responses={200: {"model": ModelCard}, 404: {"model": ErrorAnswer}, **KEYED})
+async def model_card(request: Request, name: str) -> JSONResponse:
+    """Gives a model's card: task, family, size, data, licence, scores with their signatures."""
+    return JSONResponse(card_of(AppState.of(request).index.by_name(name).facts))
 
 
 @router.get("/spec", include_in_schema=False)

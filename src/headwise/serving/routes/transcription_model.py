@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fastapi.responses import JSONResponse, Response
 
-from headwise.decoding.transcript import Transcript, subtitles
+from headwise.decoding.transcript import Segment, Transcript, subtitles
 from headwise.errors import DataError
-from headwise.serving.errors import RequestError
 from headwise.serving.served_models import ServedModel
-from headwise.sound.reading import TooLong
+from headwise.serving.streams import passed_on
+from headwise.serving.uploads import refused_file
 from headwise.tasks.served_transcriber import CheckedSound, ServedTranscriber
 
 MAX_SECONDS = 600.0  # of a sound
@@ -45,6 +45,21 @@ class TranscribeWork:
 
 
 @dataclass(frozen=True, eq=False)
+class TellingWork:
+    """Transcribes one sound and tells of each segment as it is found. Never equal to another: no two share a batch."""
+
+    model: TranscriptionModel
+    settings: SpeechSettings
+    on_segment: Callable[[Segment], None]  # called in the engine's thread
+
+    def run(self, items: Sequence[CheckedSound]) -> Sequence[Transcript]:
+        def tell(number: int, segment: Segment) -> None:
+            self.on_segment(segment)
+
+        return self.model.served.transcribe(items, on_segment=tell, **asdict(self.settings))
+
+
+@dataclass(frozen=True, eq=False)
 class ReadWork:
     """Reads a file to its end. Never equal to another: one that is damaged must not stop those of others."""
 
@@ -57,8 +72,7 @@ class ReadWork:
         try:
             return self.model.served.read(content, MAX_SECONDS)
         except DataError as error:
-            status = 413 if isinstance(error, TooLong) else 400
-            refusal = RequestError(status, f"the sound {error.problem}")
+            refusal = refused_file(error, "the sound")
         raise refusal  # out here, so that it does not keep the other error in memory
 
 
@@ -67,14 +81,33 @@ class TranscriptionModel(ServedModel):
 
     served: ServedTranscriber
 
-    async def transcribe(self, content: bytes, settings: SpeechSettings) -> Transcript:
+    async def transcribe(
+        self, content: bytes, settings: SpeechSettings, on_segment: Callable[[Segment], None] | None = None
+    ) -> Transcript:
         """Refuses a file that cannot be read before it waits for its turn."""
         self.queue.check_room()
         (sound,) = await self.side_queue.submit(ReadWork(self), [content], [1 + len(content) // 10_000])
-        work, size = TranscribeWork(self, settings), math.ceil(sound.seconds)
+        work = TranscribeWork(self, settings) if on_segment is None else TellingWork(self, settings, on_segment)
+        size = math.ceil(sound.seconds)
         (transcript,) = await self.queue.submit(work, [sound], [max(1, size)])
         found: Transcript = transcript
         return found
+
+
+async def stream_transcript(
+    model: TranscriptionModel, content: bytes, settings: SpeechSettings
+) -> AsyncIterator[Segment | Transcript]:
+    """Yields segments while they are found, and the whole transcript last. Closing the iterator stops the work."""
+
+    async def transcribe(hand_over: Callable[[Segment | Transcript], None]) -> None:
+        hand_over(await model.transcribe(content, settings, hand_over))
+
+    parts = passed_on(transcribe)
+    try:
+        async for part in parts:
+            yield part
+    finally:
+        await parts.aclose()  # type: ignore[attr-defined]
 
 
 def transcript_response(transcript: Transcript, form: Form, content: dict[str, Any]) -> Response:
