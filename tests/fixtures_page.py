@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from running import serving
 
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 RECIPE = '[training]\nsteps = 400\n\n[data]\nsource = "<b>not bold</b>"\n'
@@ -80,16 +82,34 @@ def page_server(word_model: Path, language_model: Path, runs: Path) -> Iterator[
     process.wait(30)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def task_server(
+    classifier_model: Path, picture_model: Path, filler_model: Path, embedder_model: Path, speech_model: Path
+) -> Iterator[str]:
+    """A server with a model of each task that reads text, pictures or sound and writes no text of its own."""
+    models = {"kinds": classifier_model, "stripes": picture_model, "gaps": filler_model, "vectors": embedder_model,
+              "tones": speech_model}  # fmt: skip
+    with serving(*(part for name, path in models.items() for part in ("--model", f"{name}={path}"))) as running:
+        yield running.url
+
+
+@contextmanager
+def chromium_with(*arguments: str) -> Iterator[Any]:
+    """A real browser; skips the test where there is none."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("no Chromium is installed (Debian: apt install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", *arguments])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium_with() as browser:
+        yield browser
 
 
 class Opened:

@@ -1,23 +1,17 @@
-"""Classifying and filling gaps on the server's page, in a real Chromium; views come with the models that they need."""
+"""Classifying, filling gaps and searching on the server's page, and model cards; views come with their models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures_page import Opened
-from running import serving
+from fixtures_page import HOSTILE, Opened
+
+from headwise.workflows.load import load
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def encoders(classifier_model: Path, filler_model: Path) -> Iterator[str]:
-    with serving("--model", f"kinds={classifier_model}", "--model", f"gaps={filler_model}") as running:
-        yield running.url
 
 
 def opened_at(browser: Any, server: str, view: str, **options: Any) -> Opened:
@@ -26,8 +20,8 @@ def opened_at(browser: Any, server: str, view: str, **options: Any) -> Opened:
     return opened
 
 
-def test_a_text_is_classified_by_keyboard_with_its_probabilities_as_bars(browser: Any, encoders: str) -> None:
-    opened = opened_at(browser, encoders, "classify")
+def test_a_text_is_classified_by_keyboard_with_its_probabilities_as_bars(browser: Any, task_server: str) -> None:
+    opened = opened_at(browser, task_server, "classify")
     page = opened.page
     page.fill("#classify-text", "dog cat horse")
     page.keyboard.press("Control+Enter")
@@ -45,8 +39,8 @@ def test_a_text_is_classified_by_keyboard_with_its_probabilities_as_bars(browser
     assert opened.problems == []
 
 
-def test_a_word_is_hidden_by_a_click_and_filled_by_another_on_a_phone(browser: Any, encoders: str) -> None:
-    opened = opened_at(browser, encoders, "fill", viewport={"width": 390, "height": 800}, locale="zh-CN")
+def test_a_word_is_hidden_by_a_click_and_filled_by_another_on_a_phone(browser: Any, task_server: str) -> None:
+    opened = opened_at(browser, task_server, "fill", viewport={"width": 390, "height": 800}, locale="zh-CN")
     page = opened.page
     playwright.expect(page.locator("#tab-fill")).to_be_in_viewport(ratio=1)
     opened.text("#fill-answers", "每个空位的候选词")
@@ -61,7 +55,136 @@ def test_a_word_is_hidden_by_a_click_and_filled_by_another_on_a_phone(browser: A
     assert opened.problems == []
 
 
-def test_a_server_without_such_models_neither_offers_nor_loads_the_views(opened: Opened) -> None:
-    assert opened.page.is_hidden("#tab-classify")
-    assert opened.page.is_hidden("#tab-fill")
-    assert not [url for url in opened.requests if url.endswith(("classify.js", "fill.js", "asking.js"))]
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_words_are_coloured_by_what_moved_the_label(
+    browser: Any, task_server: str, classifier_model: Path, locale: str
+) -> None:
+    opened = opened_at(browser, task_server, "classify", locale=locale)
+    page, zh = opened.page, locale == "zh-CN"
+    page.fill("#classify-text", "dog cat red")
+    page.click("#classify-run")
+    opened.text("#classify-answers .verdict-label", "animals")
+    assert not [url for url in opened.requests if url.endswith("/look")], "only when asked for"
+    page.click("#moved-box summary")
+    opened.text("#moved", "支持“animals”" if zh else "spoke for “animals”")
+    words = page.locator("#moved bdi")
+    assert words.all_inner_texts() == ["dog", "cat", "red"]
+    expected = load(classifier_model, engine="torch").look("dog cat red").saliency[0, 1:4]
+    shown = [float(word.get_attribute("title").replace("−", "-")) for word in words.all()]
+    assert shown == pytest.approx(expected, abs=0.006)
+    page.locator("#classify-answers .bars button", has_text="colours").click()
+    opened.text("#moved", "支持“colours”" if zh else "spoke for “colours”")
+    page.click("#classify-look")
+    frame = page.frame_locator("#look-place iframe")
+    frame.locator("html[data-shown]").wait_for(state="attached")
+    assert frame.locator("#coloured-label").inner_text() == "animals"
+    assert opened.problems == []
+
+
+LINES = ["dog cat horse", "", "red blue green", "<b>one</b> two three", "red red blue"]
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_the_nearest_lines_of_a_text_are_found(
+    browser: Any, task_server: str, embedder_model: Path, locale: str
+) -> None:
+    phone = {"viewport": {"width": 390, "height": 800}} if locale == "zh-CN" else {}
+    opened = opened_at(browser, task_server, "search", locale=locale, **phone)
+    page = opened.page
+    opened.text("#search-answers", "意思最接近的行" if locale == "zh-CN" else "The lines whose meaning is nearest")
+    page.fill("#search-text", "\n".join(LINES))
+    opened.text("#search-count", "4 行" if locale == "zh-CN" else "4 lines")
+    page.fill("#search-query", "blue red")
+    page.keyboard.press("Enter")
+    rows = page.locator("#search-answers li")
+    playwright.expect(rows).to_have_count(4)
+    kept = [line for line in LINES if line]
+    vectors = load(embedder_model).embed(["blue red", *kept])
+    scores = vectors[1:] @ vectors[0]
+    order = sorted(range(4), key=lambda place: -scores[place])
+    assert rows.locator("button").all_inner_texts() == [kept[place] for place in order]
+    shown = [float(text) for text in rows.locator(".share").all_inner_texts()]
+    assert shown == pytest.approx([scores[place] for place in order], abs=0.006)
+    asked = len([url for url in opened.requests if url.endswith("/embed")])
+    page.fill("#search-query", "cat")
+    page.keyboard.press("Enter")
+    opened.text("#search-answers li:first-child", "dog cat horse")
+    assert len([url for url in opened.requests if url.endswith("/embed")]) == asked + 1, "lines are not sent again"
+    rows.locator("button", has_text="<b>one</b>").click()
+    selected = "e => e.value.slice(e.selectionStart, e.selectionEnd)"
+    assert page.eval_on_selector("#search-text", selected) == "<b>one</b> two three"
+    page.click("#search-look")
+    page.frame_locator("#look-place iframe").locator("html[data-shown]").wait_for(state="attached")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.problems == []
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_behind_the_name_of_every_model_is_its_card(browser: Any, task_server: str, locale: str) -> None:
+    opened = opened_at(browser, task_server, "classify", locale=locale)
+    page, zh = opened.page, locale == "zh-CN"
+    for view, name, task in (
+        ("classify", "kinds", ("Classification", "分类")), ("fill", "gaps", ("Filling gaps", "填空")),
+        ("transcribe", "tones", ("Speech recognition", "语音识别")),
+        ("search", "vectors", ("Sentence vectors", "句向量")),
+    ):  # fmt: skip
+        page.click(f"#tab-{view}")
+        button = page.get_by_role("button", name=f"关于模型 {name}" if zh else f"About the model {name}")
+        button.focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name=name)
+        playwright.expect(dialog.locator("dl")).to_contain_text(task[zh])
+        facts = dict(zip(dialog.locator("dt").all_inner_texts(), dialog.locator("dd").all_inner_texts(), strict=True))
+        assert facts["名称" if zh else "Name"] == name
+        assert ("个参数" if zh else "parameters") in facts["规模" if zh else "Size"]
+        page.keyboard.press("Escape")
+        playwright.expect(dialog).to_be_hidden()
+        playwright.expect(button).to_be_focused()
+    assert opened.problems == []
+
+
+def test_the_card_of_a_shipped_model_has_its_data_licence_and_scores(opened: Opened) -> None:
+    card = {
+        "name": "words", "title": None, "task": "translate", "reads": "text", "family": "transformer",
+        "family_about": "an encoder and a decoder", "languages": ["en", "de"], "parameters": 2100736,
+        "precision": "float16", "engine": "ctranslate2", "context": None, "architecture": {"model_dim": 128},
+        "good_for": HOSTILE, "limits": None, "trained_on": "captions", "sentences": 29000, "licence": "CC BY 4.0",
+        "source": "javascript:alert(1)", "validation": {"bleu": 40.25}, "headwise": "0.1.0",
+        "tests": [{"test": "flickr", "metric": "BLEU", "value": 38.5, "signature": "nrefs:1|v:2.4", "engine": "int8"}],
+    }  # fmt: skip
+    opened.page.route("**/models/*", lambda route: route.fulfill(json=card))
+    opened.page.get_by_role("button", name="About the model").first.click()
+    opened.text("#card", "nrefs:1|v:2.4")
+    for part in ("CC BY 4.0", "English → German", "2,100,736 parameters", "BLEU 38.5", "bleu 40.25", HOSTILE):
+        opened.text("#card", part)
+    assert opened.page.locator("#card a").count() == 0, "only addresses of the web are links"
+    assert opened.page.evaluate("window.hit") is None
+    opened.page.click("#card-close")
+    assert opened.page.is_hidden("#card")
+
+
+VIEWS = ("translate", "generate", "classify", "fill", "transcribe", "search")
+
+
+def loaded(opened: Opened) -> set[str]:
+    return {url.rsplit("/", 1)[1].removesuffix(".js") for url in opened.requests if "/page/" in url}
+
+
+def test_only_the_views_of_the_models_at_hand_are_offered_and_loaded(opened: Opened) -> None:
+    assert [view for view in VIEWS if opened.page.is_visible(f"#tab-{view}")] == ["translate", "generate"]
+    assert not loaded(opened) & {"classify", "fill", "asking", "pictures", "transcribe", "sounds", "search", "card"}
+    assert not loaded(opened) & {"look", "training", "chart"}, "those come when they are opened"
+    opened.page.click("#tab-training")
+    opened.text("#training", "live")
+    assert "chart" in loaded(opened)
+
+
+def test_a_server_without_translation_opens_what_it_has(browser: Any, task_server: str) -> None:
+    opened = Opened(browser, task_server)
+    playwright.expect(opened.page.locator("#classify")).to_be_visible()
+    assert not loaded(opened) & {"translate", "generate", "pictures"}
+    opened.page.click("#tab-look")
+    opened.text("#look-empty button", "Go to Classify")
+    opened.page.click("#look-empty button")
+    playwright.expect(opened.page.locator("#tab-classify")).to_be_focused()
+    assert opened.problems == []

@@ -1,4 +1,4 @@
-// The server's HTTP interface: JSON out, JSON, text or a stream of events back, and one kind of error.
+// The server's HTTP interface: JSON or a form with a file out, JSON, text or a stream of events back, and one kind of error.
 import { serverKey } from "./settings.js";
 import { t } from "./language.js";
 
@@ -17,12 +17,13 @@ async function send(path, { body, signal } = {}) {
   const headers = {};
   const key = serverKey();
   if (key) headers["X-API-Key"] = key;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isForm = body instanceof FormData;
+  if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
   let response;
   try {
     response = await fetch(new URL(path, document.baseURI), {
       method: body === undefined ? "GET" : "POST",
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || isForm ? body : JSON.stringify(body),
       headers,
       signal,
       cache: "no-store",
@@ -47,6 +48,15 @@ async function problemOf(response) {
   const wait = Number.parseFloat(response.headers.get("Retry-After") ?? "");
   const line = typeof message === "string" && message ? message : t("error.status", { status: response.status });
   return new Problem(line, response.status, Number.isFinite(wait) ? wait : null);
+}
+
+/** A body with a file; fields without a value are left out. */
+export function formOf(fields) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined && value !== null && value !== "") form.append(name, value);
+  }
+  return form;
 }
 
 export async function getJson(path, options) {

@@ -1,15 +1,19 @@
-// What the views have in common that send one text and show an answer: models, the text, progress and problems.
+// What the views have in common that send one item and show an answer: models, the text, progress and problems.
 import { isAbort, postJson } from "./api.js";
-import { byId, fillSelect, make, show } from "./dom.js";
+import { byId, make } from "./dom.js";
 import { number, onLanguage } from "./language.js";
+import { ModelPick } from "./models.js";
 import { recallDraft, rememberDraft } from "./settings.js";
 
 /** Elements have the view's name before theirs: classify-text, classify-run, … */
 export class Asking {
-  constructor(name) {
+  constructor(name, { onLook }) {
     this.name = name;
     this.running = null;
     this.answer = null;
+    this.answered = null; // what the answer is about
+    this.pick = new ModelPick(name, () => this.picked());
+    this.part("look").addEventListener("click", onLook);
     this.input = this.part("text");
     this.input.value = recallDraft(name);
     this.input.addEventListener("input", () => this.typed());
@@ -26,30 +30,45 @@ export class Asking {
   }
 
   setModels(models) {
-    const own = models.filter(({ kind, reads }) => kind === this.name && reads === "text");
-    fillSelect(
-      this.part("model"),
-      own.map(({ name, title }) => [name, title || name]),
-    );
-    show(this.part("model-pick"), own.length > 1);
+    this.pick.setModels(models);
+    return this.picked();
+  }
+
+  /** Another model was chosen: what the one before said is no longer an answer. */
+  picked() {
+    this.running?.abort();
+    this.answer = this.answered = null;
+    this.draw();
   }
 
   typed() {
     rememberDraft(this.name, this.input.value);
   }
 
+  /** The item as the server wants it and as the Look view wants it; null: there is none yet. */
+  question() {
+    const text = this.input.value;
+    if (!text.trim()) return null;
+    const model = this.pick.chosen.name;
+    return { body: { text, model, top: 5 }, item: { text, model } };
+  }
+
+  lookable() {
+    return this.answered === null ? [] : [this.answered];
+  }
+
   async run() {
-    if (!this.input.value.trim()) return;
+    const question = this.question();
+    if (question === null) return;
     this.running?.abort();
     const controller = new AbortController();
     this.running = controller;
     this._busy(true);
     this.part("problem").textContent = "";
     try {
-      const body = { text: this.input.value, model: this.part("model").value, top: 5 };
-      const { answers } = await postJson(this.name, body, controller.signal);
+      const { answers } = await postJson(this.name, question.body, controller.signal);
       if (this.running !== controller) return;
-      this.answer = answers[0];
+      [this.answer, this.answered] = [answers[0], question.item];
     } catch (problem) {
       if (this.running !== controller) return;
       if (!isAbort(problem)) this.part("problem").textContent = problem.message;
@@ -59,19 +78,23 @@ export class Asking {
     this.draw();
   }
 
+  draw() {
+    this.part("look").disabled = this.answered === null;
+  }
+
   _busy(busy) {
     this.part("pane").classList.toggle("busy", busy);
     this.part("answers").setAttribute("aria-busy", String(busy));
   }
 }
 
-/** A list of names with their probabilities as bars; with `onChoose`, each name is a button. */
-export function bars(entries, onChoose = null) {
+/** A list of names with their probabilities as bars; with `onChoose`, each name is a button; one may be `chosen`. */
+export function bars(entries, onChoose = null, chosen = null) {
   const items = entries.map(({ name, probability }) => {
     const bar = make("span", { class: "meter", "aria-hidden": "true" }, make("span"));
     bar.firstChild.style.width = `${Math.max(1, 100 * probability)}%`;
     const label = onChoose
-      ? make("button", { type: "button", class: "ghost", onclick: () => onChoose(name) }, name)
+      ? make("button", { type: "button", class: "ghost", "aria-pressed": chosen === name ? "true" : null, onclick: () => onChoose(name) }, name)
       : make("span", { class: "name" }, name);
     const share = number(probability, { style: "percent", maximumFractionDigits: 1 });
     return make("li", {}, label, make("span", { class: "share" }, share), bar);

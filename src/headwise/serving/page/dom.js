@@ -54,3 +54,19 @@ export async function copyText(button, text, done, failed) {
   }
   setTimeout(() => (button.textContent = before), 1500);
 }
+
+/** Calls with a file that is dropped on an element. */
+export function listenForFiles(element, taken) {
+  for (const name of ["dragenter", "dragover"]) {
+    element.addEventListener(name, (event) => {
+      event.preventDefault();
+      element.classList.add("over-it");
+    });
+  }
+  element.addEventListener("dragleave", () => element.classList.remove("over-it"));
+  element.addEventListener("drop", (event) => {
+    event.preventDefault();
+    element.classList.remove("over-it");
+    taken(event.dataTransfer.files[0]);
+  });
+}

@@ -7,7 +7,7 @@ const GAP = "[MASK]";
 // Words with their letters; in writing without spaces, single characters.
 const WORDS = /\[MASK\]|\p{Script=Han}|[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu;
 
-export const start = () => new Fill("fill");
+export const start = (page) => new Fill("fill", page);
 
 class Fill extends Asking {
   typed() {
@@ -16,6 +16,7 @@ class Fill extends Asking {
   }
 
   draw() {
+    super.draw();
     this._words();
     const gaps = this.answer?.gaps.map((candidates, number) => [
       make("h3", {}, t("fill.gap", { number: number + 1 })),

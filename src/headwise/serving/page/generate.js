@@ -1,20 +1,18 @@
 // Text from a language model, shown while it is written.
 import { isAbort, postForEvents } from "./api.js";
-import { byId, copyText, emptyState, fillSelect, make, show } from "./dom.js";
+import { byId, copyText, make } from "./dom.js";
 import { number, onLanguage, t } from "./language.js";
+import { ModelPick } from "./models.js";
 import { recall, recallDraft, remember, rememberDraft } from "./settings.js";
 
 const FIELDS = { temperature: 0.8, "top-p": 0.95, "max-tokens": 120, seed: "" };
 const LOOKED_AT = 300; // characters of a generated text that the Look view is given
 
-export function startGenerate() {
-  const view = new Generate();
-  return { setModels: view.setModels.bind(view), lookable: () => view.lookable() };
-}
+export const start = () => new Generate();
 
 class Generate {
   constructor() {
-    this.models = [];
+    this.pick = new ModelPick("generate");
     this.running = null;
     this.prompt = ""; // what the text on show began with
     this.written = "";
@@ -50,21 +48,14 @@ class Generate {
   }
 
   setModels(models) {
-    this.models = models.filter(({ kind }) => kind === "generate");
-    fillSelect(
-      byId("generate-model"),
-      this.models.map(({ name, title }) => [name, title || name]),
-    );
-    show(byId("generate-model-pick"), this.models.length > 1);
-    show(byId("generate-work"), this.models.length > 0);
-    show(byId("generate-empty"), !this.models.length);
+    this.pick.setModels(models);
     this._draw();
   }
 
   lookable() {
     const text = (this.prompt + this.written).trim().slice(-LOOKED_AT);
     return text && this.written && !this.running
-      ? [{ text, model: byId("generate-model").value, generated: true }]
+      ? [{ text, model: this.pick.chosen.name, generated: true }]
       : [];
   }
 
@@ -106,7 +97,7 @@ class Generate {
     const seed = Number.parseInt(byId("seed").value, 10);
     return {
       prompt,
-      model: byId("generate-model").value,
+      model: this.pick.chosen.name,
       temperature: Number(byId("temperature").value),
       top_p: Number(byId("top-p").value),
       max_tokens: Math.max(1, Math.round(Number(byId("max-tokens").value)) || FIELDS["max-tokens"]),
@@ -148,9 +139,6 @@ class Generate {
   }
 
   _words() {
-    byId("generate-empty").replaceChildren(
-      emptyState(t("generate.none.title"), t("generate.none"), "headwise serve --model MODEL"),
-    );
     this._settings();
     if (!this.running) this._status("");
     this._draw();

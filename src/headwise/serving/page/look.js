@@ -1,15 +1,13 @@
-// The attention picture of what was translated or generated: the page of `headwise look`, in a frame that may run its
+// The attention picture of what was done in another view: the page of `headwise look`, in a frame that may run its
 // own script and nothing else. It inherits this page's policy, which names that one script by its hash.
-import { isAbort, postForText } from "./api.js";
+import { formOf, isAbort, postForText } from "./api.js";
 import { byId, emptyState, fillSelect, make, show } from "./dom.js";
 import { onLanguage, t } from "./language.js";
+import { firstTask } from "./tabs.js";
 
 const SHOWN = 70; // characters of a sentence in the picker
 
-export function startLook({ sources, onEmpty }) {
-  const view = new LookView(sources, onEmpty);
-  return { shown: () => view.shown() };
-}
+export const start = ({ sources, onEmpty }) => new LookView(sources, onEmpty);
 
 class LookView {
   constructor(sources, onEmpty) {
@@ -24,7 +22,8 @@ class LookView {
     document.addEventListener("theme", () => this._frame());
     onLanguage(() => {
       const empty = emptyState(t("look.none.title"), t("look.none"));
-      empty.append(make("button", { type: "button", class: "primary", onclick: onEmpty }, t("look.go")));
+      const view = t(`tab.${firstTask()}`);
+      empty.append(make("button", { type: "button", class: "primary", onclick: onEmpty }, t("look.go", { view })));
       byId("look-empty").replaceChildren(empty);
       if (byId("look").hidden) return;
       this.shown();
@@ -32,23 +31,25 @@ class LookView {
     });
   }
 
-  shown() {
+  shown(visible = true) {
+    if (!visible) return;
     this.items = this.sources();
     show(byId("look-empty"), !this.items.length);
     show(byId("look-work"), this.items.length > 0);
     if (!this.items.length) return;
-    const options = this.items.map(({ text, generated }, place) => {
+    const options = this.items.map(({ text, generated, file }, place) => {
       const line = shorten(text);
-      return [String(place), generated ? t("look.generated", { text: line }) : line];
+      const kind = generated ? "look.generated" : file ? "look.file" : null;
+      return [String(place), kind ? t(kind, { text: line }) : line];
     });
     fillSelect(byId("look-what"), options);
     this._draw();
   }
 
   async _draw() {
-    const { text, target, model } = this.items[Number(byId("look-what").value)];
-    const body = { text, ...(target === undefined ? {} : { target }), ...(model ? { model } : {}) };
-    const asked = JSON.stringify(body);
+    const item = this.items[Number(byId("look-what").value)];
+    const { text, target, model } = item;
+    const asked = JSON.stringify([text, target, model, item.number]); // files have a number of their own
     if (asked === this.drawn) return;
     this.running?.abort();
     const controller = new AbortController();
@@ -56,7 +57,9 @@ class LookView {
     this.drawn = asked;
     this._state(t("look.running"), "", true);
     try {
-      this.html = await postForText("look", body, controller.signal);
+      const body = { text, ...(target === undefined ? {} : { target }), ...(model ? { model } : {}) };
+      const sent = item.file ? formOf({ file: await item.file(), target, model }) : body;
+      this.html = await postForText("look", sent, controller.signal);
       this._frame();
       this._state(t("look.ready"), "", false);
     } catch (problem) {

@@ -3,11 +3,7 @@ import { getJson } from "./api.js";
 import { byId, show } from "./dom.js";
 import { language, onLanguage, setLanguage, startLanguage } from "./language.js";
 import { keepServerKey, recall, remember } from "./settings.js";
-import { offer, onTab, select, startTabs } from "./tabs.js";
-import { startGenerate } from "./generate.js";
-import { startLook } from "./look.js";
-import { startTraining } from "./training.js";
-import { startTranslate } from "./translate.js";
+import { firstTask, offer, offered, onTab, select, startTabs } from "./tabs.js";
 
 function startTheme() {
   const picker = byId("theme");
@@ -52,20 +48,38 @@ function startKeyBar(again) {
   });
 }
 
-const LATER = ["classify", "fill"]; // views that are loaded when the server has a model for them
-const loaded = {};
+// By view, the task of the models that it is for. The file of a view is loaded when there is such a model.
+const TASKS = {
+  translate: "translate",
+  generate: "generate",
+  classify: "classify",
+  fill: "fill",
+  transcribe: "transcribe",
+  search: "embed",
+};
+const views = {};
 
-async function offerView(name, models) {
-  const has = models.some(({ kind, reads }) => kind === name && reads === "text");
-  if (has) {
-    loaded[name] ??= (await import(`./${name}.js`)).start();
-    loaded[name].setModels(models);
-  }
-  offer(name, has);
+const page = {
+  onLook: () => select("look", true),
+  onEmpty: () => select(firstTask(), true),
+  sources: () => Object.values(views).flatMap((view) => view.lookable?.() ?? []),
+};
+
+async function view(name) {
+  const { start } = await import(`./${name}.js`);
+  views[name] ??= start(page);
+  return views[name];
+}
+
+async function offerView(name, models, limit) {
+  // Pairs of texts have no view yet.
+  const own = models.filter(({ kind, reads }) => kind === TASKS[name] && reads !== "pair");
+  if (own.length) await (await view(name)).setModels(own, limit);
+  offer(name, own.length > 0);
 }
 
 /** What the server has, told to every view; again after a key was given or the server came back. */
-async function load(views) {
+async function load() {
   show(byId("server-problem"), false);
   try {
     const [{ models }, frontend] = await Promise.all([
@@ -73,8 +87,8 @@ async function load(views) {
       getJson("frontend/settings").catch(() => ({})),
     ]);
     const limit = Number.isInteger(frontend.charLimit) && frontend.charLimit > 0 ? frontend.charLimit : null;
-    for (const view of views) view.setModels(models, limit);
-    await Promise.all(LATER.map((name) => offerView(name, models)));
+    await Promise.all(Object.keys(TASKS).map((name) => offerView(name, models, limit)));
+    offered();
     document.documentElement.dataset.ready = "";
   } catch (problem) {
     if (problem.status === 401 || problem.status === 403) return;
@@ -85,17 +99,9 @@ async function load(views) {
 
 startLanguagePicker();
 startTheme();
-const translate = startTranslate({ onLook: () => select("look", true) });
-const generate = startGenerate();
-const look = startLook({
-  sources: () => [...translate.lookable(), ...generate.lookable()],
-  onEmpty: () => select("translate", true),
-});
-const training = startTraining();
-onTab("translate", (visible) => visible && translate.shown());
-onTab("look", (visible) => visible && look.shown());
-onTab("training", (visible) => training.shown(visible));
-const again = () => load([translate, generate]).then(() => training.refresh());
+for (const name of Object.keys(TASKS)) onTab(name, (visible) => views[name]?.shown?.(visible));
+for (const name of ["look", "training"]) onTab(name, async (visible) => (await view(name)).shown(visible));
+const again = () => load().then(() => views.training?.refresh());
 startKeyBar(again);
 byId("server-retry").addEventListener("click", again);
 onLanguage(() => (document.title = "Headwise"));

@@ -1,6 +1,7 @@
 // Which language, to which, by which model: three pickers that only ever offer what the server has.
-import { byId, fillSelect, show } from "./dom.js";
+import { byId, fillSelect } from "./dom.js";
 import { languageName, onLanguage, t } from "./language.js";
+import { ModelPick } from "./models.js";
 import { recall, remember } from "./settings.js";
 
 const AUTO = "auto";
@@ -11,10 +12,9 @@ export class Pairs {
     this.models = [];
     this.source = byId("source-language");
     this.target = byId("target-language");
-    this.model = byId("translate-model");
+    this.model = new ModelPick("translate", () => this._picked(changed));
     this.source.addEventListener("change", () => this._picked(changed));
     this.target.addEventListener("change", () => this._picked(changed));
-    this.model.addEventListener("change", () => this._picked(changed));
     onLanguage(() => this.draw());
   }
 
@@ -26,7 +26,7 @@ export class Pairs {
 
   /** What a request must say. */
   get chosen() {
-    return { source: this.source.value || AUTO, target: this.target.value, model: this.model.value || null };
+    return { source: this.source.value || AUTO, target: this.target.value, model: this.model.chosen?.name ?? null };
   }
 
   get canSwap() {
@@ -53,10 +53,8 @@ export class Pairs {
       wanted.target,
     );
     const fitting = from.filter(({ languages }) => languages.includes(this.target.value, 1) || languages.length < 2);
-    const names = fitting.map(({ name, title }) => [name, title || name]);
     // Where the language is detected, the server finds the model for it.
-    fillSelect(this.model, this.source.value === AUTO ? [] : names, wanted.model);
-    show(byId("translate-model-pick"), this.model.options.length > 1);
+    this.model.setModels(this.source.value === AUTO ? [] : fitting, wanted.model);
     const swap = byId("swap");
     swap.disabled = !this.canSwap;
     swap.title = t(this.canSwap ? "translate.swap" : "translate.swap.none");

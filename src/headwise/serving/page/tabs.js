@@ -2,7 +2,8 @@
 import { byId } from "./dom.js";
 import { recall, remember } from "./settings.js";
 
-const NAMES = ["translate", "look", "generate", "classify", "fill", "training"];
+const NAMES = ["translate", "look", "generate", "classify", "fill", "transcribe", "search", "training"];
+const ALWAYS = ["look", "training"];
 const listeners = {};
 let open = null;
 let wanted = null; // a view that was asked for before it was offered
@@ -13,8 +14,15 @@ const isOffered = (name) => NAMES.includes(name) && !byId(`tab-${name}`).hidden;
 export function offer(name, visible) {
   byId(`tab-${name}`).hidden = !visible;
   if (visible && wanted === name) select(name);
-  if (!visible && open === name) select("translate");
 }
+
+/** All views have been offered: one of them is open. */
+export function offered() {
+  if (open === null || !isOffered(open)) select(firstTask());
+}
+
+/** The first view of a task, or else of training runs. */
+export const firstTask = () => NAMES.find((name) => isOffered(name) && !ALWAYS.includes(name)) ?? "training";
 
 export const openTab = () => open;
 
@@ -58,7 +66,6 @@ export function startTabs() {
   }
   window.addEventListener("hashchange", () => select(location.hash.slice(2)));
   const asked = location.hash.slice(2);
-  const last = NAMES.includes(asked) ? asked : recall("tab", "translate");
-  select(isOffered(last) ? last : "translate");
-  wanted = isOffered(last) ? null : last;
+  wanted = NAMES.includes(asked) ? asked : recall("tab", "translate");
+  select(wanted); // or as soon as it is offered
 }

@@ -43,10 +43,7 @@ const CHARTS = [
   },
 ];
 
-export function startTraining() {
-  const view = new Training();
-  return { shown: (visible) => view.shown(visible), refresh: () => view.refresh() };
-}
+export const start = () => new Training();
 
 class Training {
   constructor() {

@@ -1,6 +1,6 @@
 // Translation as one types: only lines that are new are asked for, and an answer that is no longer wanted is cancelled.
 import { isAbort, postJson } from "./api.js";
-import { byId, copyText, emptyState, show } from "./dom.js";
+import { byId, copyText, show } from "./dom.js";
 import { Glossary } from "./glossary.js";
 import { languageName, number, onLanguage, t } from "./language.js";
 import { Pairs } from "./pairs.js";
@@ -13,10 +13,7 @@ const TOGETHER = 50; // lines in a request
 const KEPT = 2000; // lines whose translations are remembered
 const LONGEST_WAIT = 10; // seconds until a busy server is asked again by itself
 
-export function startTranslate({ onLook }) {
-  const view = new Translate(onLook);
-  return { setModels: view.setModels.bind(view), shown: () => view.fit(), lookable: () => view.lookable() };
-}
+export const start = ({ onLook }) => new Translate(onLook);
 
 class Translate {
   constructor(onLook) {
@@ -59,11 +56,8 @@ class Translate {
   setModels(models, limit) {
     this.limit = limit;
     this.pairs.setModels(models);
-    const served = this.pairs.models.length > 0;
-    show(byId("translate-work"), served);
-    show(byId("translate-empty"), !served);
     this._words();
-    if (served) this.changed(0);
+    this.changed(0);
   }
 
   get busy() {
@@ -102,6 +96,10 @@ class Translate {
     if (sources.length !== targets.length) return [{ text: this.answered.text, target: this.result.text, model }];
     const lines = sources.map((text, place) => ({ text: text.trim(), target: targets[place].trim(), model }));
     return lines.filter(({ text, target }) => text && target);
+  }
+
+  shown() {
+    this.fit();
   }
 
   /** As high as its text, so that nothing scrolls inside of the page. */
@@ -223,9 +221,6 @@ class Translate {
   }
 
   _words() {
-    byId("translate-empty").replaceChildren(
-      emptyState(t("translate.none.title"), t("translate.none"), "headwise serve --model MODEL"),
-    );
     this._buttons();
     this.result.redraw();
   }
