@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fixtures_page import HOSTILE, Opened
+from sounds import wav_bytes
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.browser
@@ -128,6 +130,13 @@ CONTRAST = """() => {
 }"""
 
 
+NAMELESS = """() => [
+  ...document.querySelectorAll("button, select, input, textarea, iframe, canvas, video"),
+].filter((e) => e.checkVisibility() && e.getAttribute("aria-hidden") !== "true" && !(e.getAttribute("aria-label") ||
+  e.textContent.trim() && e.tagName === "BUTTON" || e.title || [...(e.labels ?? [])].some((l) => l.textContent.trim()))
+).map((e) => e.outerHTML)"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read_against_its_ground(browser: Any, page_server: str, scheme: str) -> None:
     """WCAG AA: 4.5 to 1."""
@@ -148,6 +157,54 @@ def test_every_text_can_be_read_against_its_ground(browser: Any, page_server: st
     opened.context.close()
 
 
+def open_all(opened: Opened) -> Iterator[str]:
+    """Opens what the views of other tasks show, one after the other."""
+    page = opened.page
+    page.fill("#classify-text", "dog cat red")
+    page.click("#classify-run")
+    page.click("#moved-box summary")
+    page.wait_for_selector("#moved bdi")
+    yield "classify"
+    page.select_option("#classify-model", "stripes")
+    page.wait_for_selector("#picture-choose")
+    yield "pictures"
+    page.click("#tab-fill")
+    page.fill("#fill-text", "dog [MASK] horse")
+    page.click("#fill-run")
+    page.wait_for_selector("#fill-answers .bars")
+    yield "fill"
+    page.click("#tab-transcribe")
+    with page.expect_file_chooser() as chooser:
+        page.click("#sound-choose")
+    sound = {"name": "a.wav", "mimeType": "audio/wav", "buffer": wav_bytes(data=bytes(range(250)) * 128)}
+    chooser.value.set_files(sound)
+    page.wait_for_selector("#segments button:enabled")
+    yield "transcribe"
+    page.click("#tab-search")
+    page.fill("#search-text", "red dog\n" + "x" * 300)
+    page.fill("#search-query", "red")
+    page.click("#search-run")
+    page.wait_for_selector("#search-answers li")
+    yield "search"
+    page.click("#search .about")
+    page.wait_for_selector("#card dl")
+    yield "card"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
+def test_the_views_of_all_tasks_can_be_read_named_and_fit(
+    browser: Any, task_server: str, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 800}
+    opened = Opened(browser, task_server, "classify", color_scheme=scheme, viewport=size)
+    for view in open_all(opened):
+        assert opened.page.evaluate(CONTRAST) == [], view
+        assert opened.page.evaluate(NAMELESS) == [], view
+        assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= width, view
+    assert opened.problems == []
+    opened.context.close()
+
+
 def test_the_theme_is_switched_by_hand_and_remembered(opened: Opened) -> None:
     ground = "() => getComputedStyle(document.body).backgroundColor"
     light = opened.page.evaluate(ground)
@@ -165,9 +222,4 @@ def test_every_control_has_a_name(opened: Opened) -> None:
     opened.settled("zwei Hund")
     for view in ("translate", "generate", "training"):
         opened.page.click(f"#tab-{view}")
-        nameless = opened.page.evaluate(
-            """() => [...document.querySelectorAll("button, select, input, textarea, iframe")].filter((e) =>
-              e.checkVisibility() && !(e.getAttribute("aria-label") || e.textContent.trim() && e.tagName === "BUTTON" ||
-              e.title || [...(e.labels ?? [])].some((l) => l.textContent.trim()))).map((e) => e.outerHTML)"""
-        )
-        assert nameless == []
+        assert opened.page.evaluate(NAMELESS) == []

@@ -68,7 +68,9 @@ class RawClient:
         writer = await self._connected()
         assert self.reader is not None
         writer.write(content)
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        head = ["HTTP/1.1 100 Continue"]
+        while head[0].split()[1] == "100":  # the answer itself comes after it
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         pairs = (line.partition(": ") for line in head[1:] if line)
         headers = {name.lower(): value for name, _, value in pairs}
         status = int(head[0].split()[1])

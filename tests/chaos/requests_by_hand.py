@@ -6,8 +6,10 @@ its schema, some alterations of its fields, an encoding, and alterations of the 
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,6 +21,7 @@ TEXTS = (
     "a\u0301" * 50, "🦓" * 40, "\ufeffone", "one " * 200, "'\"\\;--", "../../etc/passwd", "[MASK]", "</s><s><pad>",
     "\r\n\r\n", "\ud800", "١٢٣", "ß" * 300, "http://a.b/c?d=e", "𝒳" * 20, "\t" * 100,
 )  # fmt: skip
+MODELS = ("words", "letters", "kinds", "stripes", "tones")
 NUMBERS = (0, 1, -1, 2, 3, 1.0, 0.5, 1e-9, 1e9, -1e9, 2**31, 2**63, -(2**63), 2**64, 10**30, 1e308, 1.5)
 ODD: tuple[Any, ...] = (
     None, True, False, [], {}, [[]], [None], {"": None}, [{"a": []}], *NUMBERS, *TEXTS, ["one"] * 101, {"a": "b"},
@@ -28,6 +31,13 @@ HIDDEN = ("/", "/spec", "/favicon.ico", "/page/app.js", "/page/../../config.json
           "/redoc", "/v1/chat/completions", "/v1/responses", "/openapi.json", "/no/such/route", "/health/", "//", "/*",
           "/%00", "/%ff", "/" + "a" * 4000, "/translate/", "/TRANSLATE", "/metrics?x=%",
           "/v1/models/%2e%2e", "/runs/..%2f..")  # fmt: skip
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAAAAACMmsGiAAAAEElEQVR4nGOMYmBgYGJAIQAHEgBiAf1cvgAAAABJRU5ErkJggg=="
+)
+SOUND = b"".join((
+    b"RIFF", struct.pack("<I", 8036), b"WAVEfmt ", struct.pack("<IHHIIHH", 16, 1, 1, 16000, 32000, 2, 16),
+    b"data", struct.pack("<I", 8000), bytes(range(250)) * 32,
+))  # fmt: skip
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO", "CONNECT")
 HEADERS: tuple[Mapping[str, str], ...] = (
     {"Host": ""}, {"Host": "evil.example"}, {"Host": "127.0.0.1, evil"}, {"Host": "[::1"}, {"Host": "127.0.0.1:99999"},
@@ -64,8 +74,12 @@ class Draw:
         path = self._path(path, operation)
         content = operation.get("requestBody", {}).get("content", {})
         body, headers = b"", {}
-        if content:  # routes that take files get their fields as JSON, or as whatever `_encoded` makes of them
-            body, headers = self._encoded(self._value(self.choose.choice(list(content.values()))["schema"]))
+        if content:
+            kind = self.choose.choice(list(content))
+            value = self._value(content[kind]["schema"])
+            # Routes that take files get their fields as JSON too, or as whatever `_encoded` makes of them.
+            whole = kind == "multipart/form-data" and isinstance(value, dict) and self.choose.random() < 0.7
+            body, headers = self._with_files(value, content[kind]["schema"]) if whole else self._encoded(value)
         if chance < 0.2:
             method = self.choose.choice(METHODS)
         elif chance < 0.35:
@@ -87,7 +101,7 @@ class Draw:
         make: dict[str, Callable[[], Any]] = {
             "object": lambda: self._object(schema),
             "array": lambda: [self._value(schema.get("items", {})) for _ in range(self.choose.randint(0, 3))],
-            "string": lambda: self.choose.choice(("en", "de", "auto", "words", "letters", *TEXTS)),
+            "string": lambda: self.choose.choice(("en", "de", "auto", *MODELS, *TEXTS)),
             "integer": lambda: self.choose.choice((schema.get("minimum", 0), 1, 2, 5, schema.get("maximum", 9))),
             "number": lambda: self.choose.choice((schema.get("minimum", 0), 0.5, 1.0, schema.get("maximum", 1))),
             "boolean": lambda: self.choose.random() < 0.5,
@@ -140,6 +154,22 @@ class Draw:
             f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n' for name, text in fields.items()
         )
         return f"{parts}--b--\r\n".encode(), {"Content-Type": "multipart/form-data; boundary=b"}
+
+    def _with_files(self, fields: dict[str, Any], schema: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
+        """A form whose files are pictures and sounds, whole or damaged, or neither."""
+        named = self.schema["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]["properties"]
+        parts = []
+        for name, value in fields.items():
+            form = named.get(name, {})
+            if "binary" in (form.get("format"), form.get("items", {}).get("format")):
+                good = self.choose.choice((PICTURE, SOUND))
+                file = self.choose.choice((good, good, good, self._damaged(good), b"", b"<html>"))
+                parts.append(f'{name}"; filename="a'.encode() + b'"\r\n\r\n' + file)
+            else:
+                text = value if isinstance(value, str) else json.dumps(value)
+                parts.append(f'{name}"\r\n\r\n{text}'.encode("utf-8", "replace"))
+        body = b"".join(b'--b\r\nContent-Disposition: form-data; name="' + part + b"\r\n" for part in parts)
+        return body + b"--b--\r\n", {"Content-Type": "multipart/form-data; boundary=b"}
 
     def _json(self, value: Any) -> bytes:
         escaped = self.choose.random() < 0.7

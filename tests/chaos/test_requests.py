@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from counts import REQUESTS, SCHEMA_EXAMPLES
 from raw_client import Answer, RawClient
-from requests_by_hand import Draw
+from requests_by_hand import MODELS, Draw
 from running import Running, serving
 from test_schema import ask_by_schema
 
@@ -63,8 +63,10 @@ def ask_by_hand(server: Running, count: int, seed: int) -> dict[int, int]:
 
 
 @pytest.fixture
-def target(word_model: Path, language_model: Path) -> Any:
-    models = {"words": word_model, "letters": language_model}
+def target(
+    word_model: Path, language_model: Path, classifier_model: Path, picture_model: Path, speech_model: Path
+) -> Any:
+    models = dict(zip(MODELS, (word_model, language_model, classifier_model, picture_model, speech_model), strict=True))
     named = [word for name, path in models.items() for word in ("--model", f"{name}={path}")]
     with serving(*named, "--quiet", "--timeout", 600) as running:
         yield running

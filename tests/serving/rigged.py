@@ -1,4 +1,6 @@
-"""A server whose engines misbehave on demand. Arguments: models (NAME=DIR, separated by :), how, a file or "", slots.
+"""A server whose engines misbehave on demand.
+
+Arguments: models (NAME=DIR, separated by :), how, a file or "", slots, timeout, arrival (see Limits).
 
     hang     holds every search while the file exists, and cannot be stopped
     endless  never ends a search of a sentence of more than 5 tokens, but can be stopped, as real engines can
@@ -110,14 +112,15 @@ def rig(served: Any, how: str, flag: Path) -> None:
         served.opened.engine = Rigged(served.opened.engine, how, flag, torch=False)
 
 
-def main(models: str, how: str, file: str, slots: str = "1", timeout: str = "30") -> None:
+def main(models: str, how: str, file: str, slots: str = "1", timeout: str = "30", arrival: str = "15") -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     opened = open_models([model if "=" in model else f"rigged={model}" for model in models.split(":")])
     for served in opened:
         rig(served, how, Path(file))
     listening = listen("127.0.0.1", 0)
     print(f"Headwise is at http://127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)
-    run(Service(opened, limits=Limits(queue=4, slots=int(slots), timeout=float(timeout), grace=1.0)), listening)
+    limits = Limits(queue=4, slots=int(slots), timeout=float(timeout), grace=1.0, arrival=float(arrival))
+    run(Service(opened, limits=limits), listening)
 
 
 if __name__ == "__main__":

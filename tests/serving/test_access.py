@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from running import KEY, Running, serving
+from running import KEY, RIGGED, Running, serving
 
 HERE = {"source": "en", "target": "de", "q": "red dog"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -157,6 +157,20 @@ def test_a_body_is_counted_while_it_arrives(server: Running, path: str, most: in
         except ConnectionResetError:
             return
         assert b" 413 " in answer
+
+
+def test_a_file_that_arrives_too_slowly_is_refused_and_forgotten(models: dict[str, Path]) -> None:
+    named = ":".join(f"{name}={models[name]}" for name in ("words", "stripes", "tones"))
+    with serving(named, "none", "", 1, 30, 0.2, script=RIGGED) as running:
+        for path in ("/look", "/transcribe", "/classify"):
+            with socket.create_connection(("127.0.0.1", running.port), timeout=60) as raw:
+                kind = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000000"
+                raw.sendall(_head(running, kind, path).replace(b"Content-Type: application/json\r\n", b""))
+                raw.sendall(b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF')
+                head = raw.makefile("rb").read()  # until the server closes the connection
+                assert (b" 408 " in head, b"did not arrive in time" in head) == (True, True), path
+        assert running.ask("GET", "/health/ready").status == 200
+        assert running.metric("headwise_queue_requests") == 0
 
 
 def test_an_invalid_content_length_is_refused(server: Running) -> None:

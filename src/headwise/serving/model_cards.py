@@ -69,7 +69,11 @@ def card_of(facts: Facts) -> dict[str, Any]:
         "architecture": {name: value for name, value in bundle.architecture.items() if value is not None},
         **{name: _text(about.get(name)) for name in ABOUT},
         "sentences": sentences if isinstance(sentences, int) else None,
-        "validation": {name: value for name, value in numbers(card.get("validation")).items() if math.isfinite(value)},
+        "validation": {
+            name: value
+            for name, value in numbers(card.get("validation")).items()
+            if name != "step" and math.isfinite(value)
+        },
         "tests": [vars(score) for score in card_scores(card)],
         "headwise": _text(card.get("headwise")),
     }
