@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -59,7 +59,12 @@ def transcribe(
     from headwise.workflows.transcribe import open_transcriber
 
     opened = open_transcriber(model, engine)
-    asked = {"language": language, "task": "translate" if translate else None, "beam": beam, "silence": silence}
+    asked: dict[str, Any] = {
+        "language": language,
+        "task": "translate" if translate else None,
+        "beam": beam,
+        "silence": silence,
+    }
     with output(output_file) as stream, progress("seconds") as advance:
         found = opened.transcribe_each(
             files, on_progress=lambda seconds: advance(round(seconds)), on_cut=lambda error: warn(str(error)),

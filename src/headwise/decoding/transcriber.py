@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from headwise.sound.features import HOP, Features, frames_of, log_mel
 from headwise.sound.reading import RATE, OnCut, Samples, SoundFile, sound_blocks, sound_info
 from headwise.text.speech_tokens import SpeechTokens
 from headwise.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from headwise.models.interface import Network
 
 Sound = SoundFile | Samples
 OnProgress = Callable[[float], None]  # called with the seconds of sound done since the last call
@@ -43,6 +46,15 @@ class Transcriber:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.bundle.path)!r}, engine={self.engine.name!r})"
+
+    @property
+    def network(self) -> Network:
+        """The model itself, on torch."""
+        found: Any = getattr(self.engine, "network", None)
+        if found is None:
+            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
+        network: Network = found
+        return network
 
     @overload
     def transcribe(self, sounds: str | Path, **options: Any) -> Transcript: ...

@@ -69,10 +69,7 @@ class Key:
         for axis in width:
             assert orders.width is not None
             whole = whole.index_select(axis, orders.width)
-        whole = whole.contiguous()
-        # What is kept must not be a part of a mapped file, which would count as memory beyond the tensor.
-        mapped = whole.untyped_storage().data_ptr() == tensors[0].untyped_storage().data_ptr()
-        return whole.clone() if mapped else whole
+        return whole.contiguous()
 
     def to_theirs(self, tensor: Tensor, orders: Orders) -> dict[str, Tensor]:
         for axis in self.width:

@@ -46,7 +46,8 @@ class Embedder:
     def embed(self, texts: str | Sequence[str]) -> NDArray[np.float32]:
         """One vector per text of a list, (texts, D), or the vector of a single text, (D,)."""
         if isinstance(texts, str):
-            return self.embed([texts])[0]
+            (vector,) = self.embed([texts])
+            return np.asarray(vector)
         return self.embed_encoded(self.encode(texts))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -39,7 +39,7 @@ class SpanFiller:
         return f"{type(self).__name__}({str(self.bundle.path)!r}, engine={self.engine.name!r})"
 
     @overload
-    def fill(self, texts: str, top: int = 5) -> Filled: ...
+    def fill(self, texts: str, top: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
 
     @overload
     def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]: ...

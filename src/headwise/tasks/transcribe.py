@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
-from headwise.decoding import transcriber
 from headwise.decoding.speech_options import SpeechEngine
+from headwise.decoding.transcriber import Transcriber
 from headwise.errors import DataError, UsageError, WorkFailed
 from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
@@ -33,19 +33,6 @@ ENGINES = ("auto", "torch", "ctranslate2")
 SAMPLES = 2  # shown in validation
 # Characters of text below which pieces of words would be too rare to learn: then tokens are characters.
 FEW_CHARACTERS = 500_000
-
-
-class Transcriber(transcriber.Transcriber):
-    """Writes down what is said; `network` is the model itself."""
-
-    @property
-    def network(self) -> Network:
-        """The model itself, on torch."""
-        found: Any = getattr(self.engine, "network", None)
-        if found is None:
-            raise UsageError("the ctranslate2 engine cannot show attention; use the torch engine")
-        network: Network = found
-        return network
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwise.bundle.directory import open_bundle
+from headwise.decoding.transcriber import Transcriber
 from headwise.errors import ModelError
-from headwise.tasks.transcribe import TASK, Transcriber
+from headwise.tasks.transcribe import TASK
 
 
 def open_transcriber(model: str | Path, engine: str = "auto") -> Transcriber:

@@ -23,7 +23,6 @@ def test_every_transform_is_undone_on_the_way_back() -> None:
         theirs = [torch.randn(shape) for shape in shapes]
         found = key.to_ours(theirs, ours, ORDERS)
         assert tuple(found.shape) == ours
-        assert found.data_ptr() not in {x.data_ptr() for x in theirs}, "what is kept is not a part of a mapped file"
         back = key.to_theirs(found, ORDERS)
         assert list(back) == list(key.theirs)
         assert all(torch.equal(one, other) for one, other in zip(theirs, back.values(), strict=True))

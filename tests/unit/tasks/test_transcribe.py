@@ -11,10 +11,10 @@ from sounds import noise, save, tone
 
 from headwise.bundle.directory import open_bundle
 from headwise.config.recipe import load_recipe
-from headwise.decoding.transcriber import compression
+from headwise.decoding.transcriber import Transcriber, compression
 from headwise.errors import DataError, UsageError
 from headwise.tasks.sound_data import window_of
-from headwise.tasks.transcribe import TASK, Transcriber
+from headwise.tasks.transcribe import TASK
 from headwise.workflows.load import load
 from headwise.workflows.train import train
 

@@ -46,7 +46,8 @@ def draw_mask(x: Tensor, rate: float) -> tuple[Tensor, int, float]:
 
 def _dropped(rate: float) -> int:
     """How many of all values of the bits drop an element; never all of them, since the others are scaled up."""
-    return min(round(rate * 2**_BITS), 2**_BITS - 1)
+    values: int = 2**_BITS
+    return min(round(rate * values), values - 1)
 
 
 def apply_mask(x: Tensor, bits: Tensor, threshold: int, scale: float) -> Tensor:

@@ -54,7 +54,7 @@ class FillsGaps(Protocol):
     engine: Any  # with its `name`
 
     @overload
-    def fill(self, texts: str, top: int = 5) -> Filled: ...
+    def fill(self, texts: str, top: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
 
     @overload
     def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]: ...
