@@ -6,7 +6,7 @@ import pytest
 from sounds import tone, wav_bytes
 
 from headwise.bundle.directory import open_bundle
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.sound.reading import TooLong
 from headwise.tasks.served_transcriber import ServedTranscriber
 from headwise.tasks.transcribe import TASK
@@ -27,8 +27,7 @@ def test_a_sound_in_memory_is_transcribed_as_its_samples(served: ServedTranscrib
     (found,) = served.transcribe([sound], beam=1)
     samples = (tone(1.0) * 32_000).astype("<i2").astype("float32") / 32_768
     assert found.text == served.opened.transcribe([samples], beam=1)[0].text
-    with pytest.raises(UsageError, match="use headwise look"):
-        served.look("a", None)
+    assert "Attention over sound" in served.look(SECOND, None)
 
 
 def test_a_sound_is_refused_by_its_header_or_where_it_is_damaged(served: ServedTranscriber) -> None:
