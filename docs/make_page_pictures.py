@@ -1,9 +1,10 @@
 """Draws docs/pictures/serve-*.png: the server's page in a real Chromium, with the models that come with Headwise.
 
-    python docs/make_page_pictures.py --runs RUNS [--writer RUN/model]
+    python docs/make_page_pictures.py --runs RUNS [--writer RUN/model] [--pictures RUN/model photo.png]
+        [--speech RUN/model talk.wav] [--vectors RUN/model lines.txt QUERY]
 
-The training view shows the first run in RUNS; without a language model (--writer) the picture of the writing view stays
-as it is. Needs Chromium and playwright.
+The training view shows the first run in RUNS. Without a model for it, the picture of a view stays as it is. Needs
+Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ WIDE, PHONE = {"width": 1200, "height": 820}, {"width": 400, "height": 860}
 
 @contextmanager
 def server(arguments: argparse.Namespace) -> Iterator[str]:
-    names = ["multi30k-en-de", "multi30k-de-en", *([arguments.writer] if arguments.writer else [])]
+    others = [given[0] for given in (arguments.pictures, arguments.speech, arguments.vectors) if given]
+    names = ["multi30k-en-de", "multi30k-de-en", *([arguments.writer] if arguments.writer else []), *others]
     models = [word for name in names for word in ("--model", name)]
     command = [sys.executable, "-m", "headwise", "serve", *models, "--runs", arguments.runs, "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -57,12 +59,44 @@ def take(browser: Any, address: str, view: str, name: str, scheme: str = "light"
     print(PICTURES / f"serve-{name}.png")
 
 
+def take_file(browser: Any, address: str, view: str, file: str, name: str, scheme: str, **options: Any) -> None:
+    """The view of a picture or a sound, after the file was chosen."""
+    settings = {"viewport": WIDE, "locale": "en-GB", "color_scheme": scheme, **options}
+    page = browser.new_context(**settings).new_page()
+    page.goto(f"{address}/#/{view}")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    with page.expect_file_chooser() as chooser:
+        page.click("#picture-choose" if view == "classify" else "#sound-choose")
+    chooser.value.set_files(file)
+    page.locator("#classify-answers .bars" if view == "classify" else "#segments button").first.wait_for()
+    if view == "classify":
+        page.click("#moved-box summary")
+    page.wait_for_timeout(3000)
+    page.screenshot(path=PICTURES / f"serve-{name}.png")
+    print(PICTURES / f"serve-{name}.png")
+
+
+def take_search(browser: Any, address: str, file: str, query: str) -> None:
+    page = browser.new_context(viewport=WIDE, locale="en-GB", color_scheme="dark").new_page()
+    page.goto(f"{address}/#/search")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.fill("#search-text", Path(file).read_text(encoding="utf-8"))
+    page.fill("#search-query", query)
+    page.click("#search-run")
+    page.locator("#search-answers li").first.wait_for()
+    page.screenshot(path=PICTURES / "serve-search-dark.png")
+    print(PICTURES / "serve-search-dark.png")
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", required=True)
     parser.add_argument("--writer", help="a language model")
+    parser.add_argument("--pictures", nargs=2, help="a classifier of pictures, and a picture")
+    parser.add_argument("--speech", nargs=2, help="a speech model, and a sound")
+    parser.add_argument("--vectors", nargs=3, help="a model of sentence vectors, a text file, and a query")
     arguments = parser.parse_args()
     with server(arguments) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -73,6 +107,13 @@ def main() -> None:
         take(browser, address, "translate", "phone-zh", viewport=PHONE, locale="zh-CN")
         if arguments.writer:
             take(browser, address, "generate", "generate-dark", "dark")
+        if arguments.pictures:
+            take_file(browser, address, "classify", arguments.pictures[1], "classify-light", "light")
+        if arguments.speech:
+            take_file(browser, address, "transcribe", arguments.speech[1], "transcribe-light", "light")
+            take_file(browser, address, "transcribe", arguments.speech[1], "transcribe-phone", "dark", viewport=PHONE)
+        if arguments.vectors:
+            take_search(browser, address, *arguments.vectors[1:])
 
 
 if __name__ == "__main__":

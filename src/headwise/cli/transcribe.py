@@ -59,12 +59,8 @@ def transcribe(
     from headwise.workflows.transcribe import open_transcriber
 
     opened = open_transcriber(model, engine)
-    asked: dict[str, Any] = {
-        "language": language,
-        "task": "translate" if translate else None,
-        "beam": beam,
-        "silence": silence,
-    }
+    task = "translate" if translate else None
+    asked: dict[str, Any] = {"language": language, "task": task, "beam": beam, "silence": silence}
     with output(output_file) as stream, progress("seconds") as advance:
         found = opened.transcribe_each(
             files, on_progress=lambda seconds: advance(round(seconds)), on_cut=lambda error: warn(str(error)),

@@ -29,7 +29,7 @@ from headwise.nn import capture_attention
 WHAT = ("attention", "encoder", "saliency")
 SHOWN_SIDE = 168  # pixels of a picture in a sheet
 Row = list[tuple[str, NDArray[np.uint8]]]  # titles and pictures side by side
-_RED, _BLUE = np.array([220.0, 30.0, 30.0]), np.array([30.0, 60.0, 220.0])
+_RED, _BLUE, _ORANGE = (np.array(rgb, dtype=float) for rgb in ((220, 30, 30), (30, 60, 220), (232, 89, 12)))
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,13 @@ def look_at_picture(
 
 
 def overlay(base: NDArray[np.uint8], values: Floats, signed: bool = False) -> NDArray[np.uint8]:
-    """Colours over a picture: the largest value is red; with `signed`, what is above zero is blue, the rest red."""
+    """Colours over a picture: the largest value is red; with `signed`, what is above zero is blue, the rest orange."""
     height, width = base.shape[:2]
     large = np.asarray(Image.fromarray(values.astype(np.float32)).resize((width, height), Image.Resampling.BILINEAR))
     least = 0.0 if signed else float(large.min())
     span = float(np.abs(large - least).max()) or 1.0
     share = ((large - least) / span)[..., None]  # -1 … 1, or 0 … 1
-    colour = np.where(share >= 0, _BLUE, _RED) if signed else _RED
+    colour = np.where(share >= 0, _BLUE, _ORANGE) if signed else _RED
     opacity = 0.75 * np.abs(share)
     return np.asarray((1 - opacity) * base + opacity * colour).round().astype(np.uint8)
 

@@ -93,7 +93,7 @@ def test_colours_lie_over_the_picture_where_values_are_large() -> None:
     assert drawn[3, 0].tolist() == [100, 100, 100]
     values[0, 0] = -3.0
     signed = overlay(base, values, signed=True)
-    assert signed[0, 0, 0] > 150 > signed[0, 0, 2], "what lowers is red"
+    assert signed[0, 0, 0] > 150 > signed[0, 0, 2], "what lowers is orange"
     assert signed[1, 2, 2] > 150 > signed[1, 2, 0], "what raises is blue"
     assert overlay(base, np.zeros((2, 2), dtype=np.float32)).tolist() == base.tolist()
 
