@@ -210,21 +210,16 @@ class _Training:
         """Times a few updates, tells how long the run takes, and turns minutes into a number of updates, once, so that
         the schedule is a function of the update alone.
         """
-        epoch = batches.count(0)
-        known, minutes = total_steps(self.recipe, epoch), self.recipe.training.minutes
+        known = total_steps(self.recipe, batches.count(0))
         if known is not None and self.directory.begun:
             return
-        seconds = None
+        seconds, steps = None, known or 0
         if known is None or (known >= WORTH_TIMING and self.world.size == 1):
             seconds = seconds_per_update(lambda: self._make(Updater, copy.deepcopy(self.model)), batches)
-        if known is None and seconds is not None:
-            steps = self.world.broadcast(updates_that_fit(self.recipe, seconds))
-            self.tell(foretold(steps, seconds, epoch, used_memory(self.device), minutes))
-            self.recipe, chosen = planned(self.recipe, steps, seconds)
-        else:
-            if seconds is not None:
-                self.tell(foretold(known or 0, seconds, epoch, used_memory(self.device)))
-            self.recipe, chosen = paced(self.recipe, known or 0, seconds)
+            steps = known or self.world.broadcast(updates_that_fit(self.recipe, seconds))
+            given = None if known else self.recipe.training.minutes
+            self.tell(foretold(steps, seconds, batches.count(0), used_memory(self.device), given))
+        self.recipe, chosen = (paced if known else planned)(self.recipe, steps, seconds)
         tell_choices(chosen, self.tell)
         if self.world.leads:
             self.directory.store(self.recipe)
@@ -359,16 +354,14 @@ class _Training:
             self._publish(list_checkpoints(self.directory.checkpoints)[-1][1] / "model")
         self._write_card(best)
         trainer.emit({"event": "end", "step": trainer.step, "reason": trainer.stop, "best": best})
+        records = [json.loads(line) for line in (self.directory.path / LOG).open(encoding="utf-8")]
         self.directory.finish(
             {
                 "reason": trainer.stop,
                 "step": trainer.step,
                 "seconds": round(trainer.elapsed(), 1),
                 "best": best,
-                "verdict": verdict(
-                    [json.loads(line) for line in (self.directory.path / LOG).open(encoding="utf-8")],
-                    self.recipe.model.from_ is None,
-                ),
+                "verdict": verdict(records, self.recipe.model.from_ is None),
             }
         )
         return best

@@ -36,7 +36,7 @@ def updates_that_fit(recipe: Recipe, seconds: float) -> int:
     return max(1, round(60 * (recipe.training.minutes or 0.0) * TRAINING_SHARE / seconds))
 
 
-def planned(recipe: Recipe, steps: int, seconds: float) -> tuple[Recipe, list[Choice]]:
+def planned(recipe: Recipe, steps: int, seconds: float | None) -> tuple[Recipe, list[Choice]]:
     """The recipe with its minutes turned into updates, and what was chosen because of their number."""
     changed, taken = with_values(recipe, {"training.steps": steps}), list[Choice]()
     if recipe.training.schedule != "noam" or left_out(recipe, "training.warmup"):

@@ -99,7 +99,7 @@ def _is_shared(config: Config) -> bool:
 
 def write_config(architecture: Architecture) -> dict[str, Any]:
     for key, wanted, why in (
-        ("norm", "post", "MarianMT has its layer norms after each sub-layer (norm = 'post')"),
+        ("norm", "post", "MarianMT has its layer norms after each sub-layer (norm = 'post'); try --to ctranslate2"),
         ("positions", "sinusoidal", "MarianMT has sinusoidal positions"),
         ("final_norm", None, "MarianMT has no layer norm after its stacks (final_norm)"),
         ("norm_epsilon", 1e-5, "MarianMT adds 1e-5 to the variance in layer norms (norm_epsilon)"),
