@@ -15,6 +15,8 @@ from typing import TextIO
 
 from headwise.errors import UsageError, WorkFailed
 
+_BLOCK = 1 << 20  # bytes that are read at once
+
 
 def check_name(path: str | Path) -> None:
     """Refuses a name that the system cannot hold; Path.exists and its like would raise an OSError for it."""
@@ -54,16 +56,23 @@ def opened_file(path: str | Path, most: int | None = None) -> Iterator[BufferedR
 def read_bounded(path: str | Path, most: int) -> bytes:
     """The content of an ordinary file of at most `most` bytes; OSError otherwise."""
     with opened_file(path, most) as stream:
-        content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
+        content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1) or b""
     if len(content) > most:  # it grew since it was looked at
         raise OSError(errno.EFBIG, f"it has more than the {most:,} bytes that it may have", str(path))
     return content
 
 
-def file_hash(path: str | Path) -> str:
-    """SHA-256 of an ordinary file."""
-    with opened_file(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def file_hash(path: str | Path, most: int | None = None) -> str:
+    """SHA-256 of an ordinary file of at most `most` bytes; OSError otherwise."""
+    digest = hashlib.sha256()
+    with opened_file(path, most) as stream:
+        left = os.fstat(stream.fileno()).st_size
+        while left and (block := stream.read(min(left, _BLOCK))):
+            digest.update(block)
+            left -= len(block)
+        if left or stream.read(1) != b"":  # of /proc, say, or somebody writes to it
+            raise OSError(errno.EINVAL, "it does not have the size that the system says", str(path))
+    return digest.hexdigest()
 
 
 def check_place(path: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 from headwise.errors import UsageError, WorkFailed
-from headwise.files import check_name, check_place, locked_file, read_bounded, sync, whole_file, write_whole
+from headwise.files import check_name, check_place, file_hash, locked_file, read_bounded, sync, whole_file, write_whole
 
 
 def test_a_file_is_there_when_it_is_complete_and_not_before(tmp_path: Path) -> None:
@@ -68,6 +69,19 @@ def test_only_ordinary_files_of_bounded_size_are_read(tmp_path: Path) -> None:
     for place, most in ((tmp_path / "x", 4), (tmp_path / "pipe", 9), (Path("/dev/zero"), 9), (tmp_path, 9)):
         with pytest.raises(OSError, match=r"ordinary file|more than"):
             read_bounded(place, most)
+
+
+def test_only_what_has_the_size_that_it_says_is_hashed(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"abc")
+    assert file_hash(tmp_path / "short", 3) == hashlib.sha256(b"abc").hexdigest()
+    with pytest.raises(OSError, match="more than the 2 that it may have"):
+        file_hash(tmp_path / "short", 2)
+    with (tmp_path / "endless").open("wb") as stream:
+        stream.truncate(1 << 40)  # reading it would take an hour
+    with pytest.raises(OSError, match="more than"):
+        file_hash(tmp_path / "endless", 1000)
+    with pytest.raises(OSError, match="does not have the size"):
+        file_hash("/proc/self/status")  # its size is 0
 
 
 def test_a_name_that_the_system_cannot_hold_is_a_usage_error(tmp_path: Path) -> None:

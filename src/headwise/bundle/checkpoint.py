@@ -98,7 +98,11 @@ def open_checkpoint(path: Path) -> Checkpoint:
             raise ModelError(f"{path} names a file outside itself: {name!r}")
         if not os.path.isfile(place):
             raise ModelError(f"{path} is damaged: {name} is missing")
-        if file_hash(place) != digest:
+        try:
+            found = file_hash(place)
+        except OSError as error:
+            raise ModelError(f"{place} cannot be read: {error.strerror}") from error
+        if found != digest:
             raise ModelError(f"{path} is damaged: {name} does not have the hash that was written")
     return read_checkpoint(path)
 

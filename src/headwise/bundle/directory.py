@@ -177,15 +177,24 @@ def parameter_count(bundle: Bundle) -> int:
     return count_weights(stored_shapes(bundle.path / WEIGHTS, bundle.precision))
 
 
-def check_files(directory: Path, files: dict[str, str], *, contents: bool = True) -> None:
-    """Every named file must be in `directory` itself and, with `contents`, have its hash."""
+def check_files(
+    directory: Path, files: dict[str, str], *, contents: bool = True, most: int | None = LARGEST_JSON
+) -> None:
+    """Every named file must be in `directory` itself and, with `contents`, have its hash and at most `most` bytes."""
     for name, digest in files.items():
         if Path(name).name != name:
             raise ModelError(f"{directory} names a file outside itself: {name!r}")
         if not os.path.isfile(directory / name):
             raise ModelError(f"{directory} is damaged: {name} is missing; take another copy")
-        if contents and file_hash(directory / name) != digest:
+        if contents and _hash(directory / name, most) != digest:
             raise _wrong_hash(directory, name)
+
+
+def _hash(file: Path, most: int | None) -> str:
+    try:
+        return file_hash(file, most)
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}; take another copy") from error
 
 
 def _check_names(directory: Path, files: dict[str, str]) -> None:

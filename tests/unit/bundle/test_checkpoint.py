@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from headwise.bundle import checkpoint
 from headwise.bundle.checkpoint import (
     MANIFEST,
+    TENSORS,
     checkpoint_path,
     list_checkpoints,
     newest_good,
@@ -17,6 +21,7 @@ from headwise.bundle.checkpoint import (
     save_checkpoint,
 )
 from headwise.errors import HeadwiseError, ModelError, WorkFailed
+from headwise.files import file_hash
 
 
 def save(folder: Path, step: int, **state: Any) -> Path:
@@ -85,6 +90,22 @@ def test_the_newest_good_one_is_found_and_the_damaged_ones_are_told(tmp_path: Pa
     assert [("step-00000003" in str(e), "step-00000002" in str(e)) for e in told] == [(True, False), (False, True)]
     (tmp_path / "step-00000001/training.json").unlink()
     assert newest_good(tmp_path, told.append) is None
+
+
+def test_one_whose_files_cannot_be_read_is_passed_over_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = (save(tmp_path, step) for step in (1, 2))
+
+    def unreadable(file: Path) -> str:
+        if file == bad / TENSORS:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return file_hash(file)
+
+    monkeypatch.setattr(checkpoint, "file_hash", unreadable)
+    told: list[HeadwiseError] = []
+    found = newest_good(tmp_path, told.append)
+    assert found is not None
+    assert found.path == good
+    assert "cannot be read" in str(told[0])
 
 
 def test_a_save_that_fails_leaves_nothing_and_keeps_the_others(tmp_path: Path) -> None:

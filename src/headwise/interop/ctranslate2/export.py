@@ -9,6 +9,7 @@ What is written, beside CTranslate2's own files (model.bin, config.json, the voc
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,7 @@ import numpy as np
 from headwise.bundle.assets import PREPROCESSING, read_preprocessing
 from headwise.bundle.declaration import LARGEST_SETTING
 from headwise.bundle.directory import (
+    LARGEST_JSON,
     TOKENIZERS,
     WEIGHTS,
     Bundle,
@@ -38,6 +40,7 @@ from headwise.text.tokenizer import TokenizerPair
 
 PRECISIONS = ("float32", "int8")
 MANIFEST, MODEL = "export.json", "model.bin"
+_LARGER = 8  # than the weights: so large an export can be, with float32 for float16 and a table of positions
 _LARGEST_MANIFEST = 1 << 20  # bytes
 # Raised whenever the same weights would be written differently: an older export is then made anew.
 REVISION = 2
@@ -151,7 +154,7 @@ def is_current(bundle: Bundle, directory: Path, precision: str) -> bool:
         files, positions = dict(manifest["files"]), manifest["positions"]
         if MODEL not in files or type(positions) is not int or not 0 < positions <= LARGEST_SETTING:
             return False
-        check_files(directory, files)
+        check_files(directory, files, most=_LARGER * os.path.getsize(bundle.path / WEIGHTS) + LARGEST_JSON)
     except (HeadwiseError, OSError, KeyError, TypeError, ValueError):
         return False
     return True

@@ -246,3 +246,15 @@ def test_pipes_in_place_of_the_exports_files_are_passed_over(tmp_path: Path, mon
     assert not is_current(bundle, tmp_path / "model/ctranslate2/int8", "int8")
     os.mkfifo(tmp_path / "model/ctranslate2/.int8.lock")
     assert kept_export(bundle, tokenizers).is_relative_to(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", ["model.bin", "config.json"])
+def test_an_export_with_a_file_of_a_terabyte_is_not_read(tmp_path: Path, name: str) -> None:
+    tokenizers = word_tokenizers()
+    bundle, _ = saved(tmp_path / "model", tokenizers)
+    place = tmp_path / "export"
+    export(bundle, tokenizers, place, "int8")
+    assert is_current(bundle, place, "int8")
+    with (place / name).open("wb") as stream:
+        stream.truncate(1 << 40)
+    assert not is_current(bundle, place, "int8")
