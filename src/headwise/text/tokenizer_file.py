@@ -85,6 +85,9 @@ def _vocabulary_size(parts: dict[str, Any]) -> int:
     vocabulary, kind = model.get("vocab"), model.get("type")
     if not _among(kind, _MODELS):
         raise _Refused(f"its model is of a kind that is not known, {_shown(kind)}")
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):  # which every word gets
+        if model.get(name) is not None:
+            _text(model, name)
     ids: dict[Any, Any] | None
     if isinstance(vocabulary, list):
         pieces = [entry[0] if isinstance(entry, list) and len(entry) == 2 else None for entry in vocabulary]
@@ -125,12 +128,15 @@ def _check_steps(parts: dict[str, Any]) -> None:
     for name, inner, known in (
         ("pre_tokenizer", "pretokenizers", _PRE_TOKENIZERS), ("decoder", "decoders", _DECODERS),
     ):  # fmt: skip
+        growth = 1
         for step in _steps(parts.get(name), inner):
             if not _among(step.get("type"), known):
                 raise _Refused(f"its {name.replace('_', '-')} {_shown(step.get('type'))} is not known")
             _check_pattern(step)
             if "content" in step:
-                _text(step, "content")
+                growth *= max(1, len(_text(step, "content")))
+        if growth > MOST_GROWTH:
+            raise _Refused(f"its {inner} can make a long text of every character")
     added = parts.get("added_tokens")
     if added is not None and not isinstance(added, list):
         raise _Refused("its added tokens are not a list")
