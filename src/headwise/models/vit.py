@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headwise.config.families.vit import ViTSettings
+from headwise.config.families.vit import MOST_PATCHES, ViTSettings
 from headwise.errors import ShapeError
 from headwise.models.interface import Network
 from headwise.nn import Dropout, Embedding, Encoder, LayerMakers
@@ -43,6 +43,7 @@ class ViT(Network):
         leading = int(sizes.pooling == "cls")
         self.class_token = nn.Parameter(torch.randn(sizes.model_dim) * 0.02) if leading else None
         grid = self.stem.grid(sizes.image_size, sizes.image_size)
+        _check_patches(grid)
         self.max_length = leading + grid[0] * grid[1]  # of a picture of image_size; others may have more
         self.positions = (
             LearnedGrid(sizes.model_dim, grid, leading)
@@ -91,6 +92,7 @@ class ViT(Network):
             raise ShapeError(f"pixels must be (batch, {channels}, height, width), not shape {tuple(pixels.shape)}")
         if not pixels.is_floating_point():
             raise ShapeError(f"pixels must be normalised floating-point numbers, not {pixels.dtype}")
+        _check_patches(self.grid(pixels))
         if 0 in self.grid(pixels):
             size = f"{pixels.size(2)} × {pixels.size(3)}"
             raise ShapeError(
@@ -112,3 +114,8 @@ class ViT(Network):
         """Four pictures of waves."""
         shape = (4, self.architecture["channels"], self.settings.image_size, self.settings.image_size)
         return (torch.arange(math.prod(shape)).mul(0.37).sin().view(shape),)
+
+
+def _check_patches(grid: tuple[int, int]) -> None:
+    if grid[0] * grid[1] > MOST_PATCHES:
+        raise ShapeError(f"a picture of {grid[0]} × {grid[1]} patches is too large; at most {MOST_PATCHES:,} are read")

@@ -100,6 +100,7 @@ def test_without_classes_there_are_states_only() -> None:
         (torch.zeros(2, 12, 12), r"not shape \(2, 12, 12\)"),
         (torch.zeros(1, 2, 12, 12, dtype=torch.uint8), "normalised floating-point numbers, not torch.uint8"),
         (torch.zeros(1, 2, 3, 12), "3 × 12 pixels is smaller than one patch"),
+        (torch.zeros(1, 1).expand(2, 4096, 4096)[None], "patches is too large; at most 16,384"),
     ],
 )
 def test_pixels_that_do_not_fit_are_refused(pixels: torch.Tensor, message: str) -> None:
@@ -117,6 +118,7 @@ def test_pixels_that_do_not_fit_are_refused(pixels: torch.Tensor, message: str) 
         ({"pooling": "max"}, "pooling must be"),
         ({"stem": "convolutions", "patch_size": 6}, "2, 4, 8"),
         ({"size": 3}, "unknown setting 'size'"),
+        ({"image_size": 4096, "patch_size": 1}, "4096 × 4096 patches is too large"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(changes: dict[str, Any], message: str) -> None:

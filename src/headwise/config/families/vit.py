@@ -9,7 +9,8 @@ from pydantic import Field
 
 from headwise.config.family import Activation, Family, Fraction, Positive, Settings
 
-LARGEST_SIDE = 4096  # pixels; beyond that attention over the patches is out of reach
+LARGEST_SIDE = 4096  # pixels
+MOST_PATCHES = 16_384  # of a picture; beyond that attention over the patches is out of reach
 
 
 class ViTSettings(Settings):

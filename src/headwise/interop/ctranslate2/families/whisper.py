@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from headwise.errors import UsageError
 from headwise.interop.ctranslate2.parts import Weights, activation, fill_stack
 from headwise.nn.sound_stem import sinusoids_in_halves
-from headwise.text.speech_tokens import SpeechTokens
+from headwise.text.speech_tokens import SpeechTokens, read_speech_tokens
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 TAKES_PREPROCESSING = True  # `build` is told what the special tokens mean
@@ -24,7 +25,7 @@ def lacks(sizes: dict[str, Any]) -> str | None:
 def build(
     specs: Any, sizes: dict[str, Any], weights: Weights, tokenizers: TokenizerPair, preprocessing: Mapping[str, Any]
 ) -> Any:
-    tokens = SpeechTokens.model_validate(preprocessing.get("tokens", {}))
+    tokens = read_speech_tokens(preprocessing, sizes["mels"], sizes["vocab"], Path("the model"))
     if tokens.no_timestamps is None:
         raise UsageError("ctranslate2 has no Whisper without a token for 'no timestamps'; use the torch engine")
     heads = sizes["num_heads"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from headwise.interop.keys import Key, Orders
 from headwise.interop.whisper_tokens import special_tokens
 from headwise.nn.sound_stem import sinusoids_in_halves
 from headwise.text.published import Numbering, adopt, read_parts
-from headwise.text.speech_tokens import SpeechTokens, preprocessing
+from headwise.text.speech_tokens import preprocessing, read_speech_tokens
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 READS = ("WhisperSpec",)
@@ -58,7 +59,7 @@ def read(directory: Directory) -> Imported:
 
 def _arrange(architecture: dict[str, Any], preprocessing: Mapping[str, Any]) -> tuple[Orders, dict[str, Rows]]:
     """An export has the order of published models, and no rows for padding and unknown, whose vectors nothing reads."""
-    tokens = SpeechTokens.model_validate(preprocessing.get("tokens", {}))
+    tokens = read_speech_tokens(preprocessing, architecture["mels"], architecture["vocab"], Path("the export"))
     vocab, absent = architecture["vocab"], architecture["absent"]
     present = tokens.published_order(vocab)
     lacking = sorted(set(range(absent, vocab)) - set(present))

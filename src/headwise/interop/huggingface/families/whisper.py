@@ -18,7 +18,7 @@ from headwise.interop.keys import modules
 from headwise.interop.whisper_tokens import Renumbered, special_tokens
 from headwise.nn.sound_stem import sinusoids_in_halves
 from headwise.text.published import Numbering, adopt, is_ours, read_parts, vocabulary
-from headwise.text.speech_tokens import LATEST_START, SpeechTokens, preprocessing
+from headwise.text.speech_tokens import LATEST_START, preprocessing, read_speech_tokens
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
 # Our names of activations by theirs; the first of each is the one that is written.
@@ -148,7 +148,9 @@ def special_config(architecture: Architecture, numbering: Numbering) -> dict[str
 
 
 def files(architecture: Architecture, beside: Beside) -> dict[str, dict[str, Any]]:
-    tokens = SpeechTokens.model_validate(beside.assets.preprocessing.get("tokens", {}))
+    tokens = read_speech_tokens(
+        beside.assets.preprocessing, architecture["mels"], architecture["vocab"], Path("the model")
+    )
     numbered = Renumbered(beside.numbering)
     generation: dict[str, Any] = {
         **special_config(architecture, beside.numbering), "max_length": architecture["max_length"],
