@@ -207,6 +207,14 @@ def test_no_number_of_any_setting_is_more_than_one_line_or_beyond_what_libraries
 
 
 @pytest.mark.parametrize(
+    ("family", "name"), [("longformer", "window"), ("bigbird", "block"), ("performer", "features")]
+)
+def test_what_a_short_text_would_be_padded_to_or_drawn_for_is_bounded(family: str, name: str) -> None:
+    with pytest.raises(RecipeError, match=f"{name} must be less than or equal to"):
+        build_recipe({"model": {"family": family, name: 10**6}})
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a = " + "[" * 100_000,
