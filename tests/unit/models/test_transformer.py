@@ -88,6 +88,7 @@ def test_compiled_model_equals_the_plain_one_in_training_and_evaluation() -> Non
     torch.testing.assert_close(compiled(ids, ids), model(ids, ids), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiles_with_dropout_in_one_graph() -> None:
     model = hw.Transformer(source_vocab=11, dropout=0.2, **SIZES)
     ids = torch.randint(0, 11, (2, 5))

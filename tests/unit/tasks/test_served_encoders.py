@@ -29,7 +29,7 @@ def test_a_classifier_is_served_as_it_is_used(classifier_model: Path) -> None:
     assert [served.size(one) for one in encoded] == [5, 4, 24]
     assert served.classify(encoded) == load(classifier_model).classify(TEXTS)
     with pytest.raises(UsageError, match="reads text, not files"):
-        served.read_file(b"", 10)
+        served.read_file(b"")
     assert "<html" in served.look("red dog", "colours")
     with pytest.raises(UsageError, match="no label 'plants'"):
         served.look("red dog", "plants")

@@ -48,6 +48,7 @@ def held_out(book: Phrasebook) -> list[PhrasePair]:
     return list(book.pairs(20_000, held_out=True))
 
 
+@pytest.mark.slow
 def test_a_million_pairs_are_distinct_so_no_english_sentence_has_two_translations(book: Phrasebook) -> None:
     # Hashes take less memory than strings; among a million a collision has odds of one in tens of millions.
     assert len({hash(pair.english) for pair in book.pairs(1_000_000)}) == 1_000_000
