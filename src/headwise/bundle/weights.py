@@ -23,7 +23,6 @@ from headwise.models.interface import Network
 from headwise.models.registry import build_model
 from headwise.text.tokenizer import TokenizerPair
 
-_LARGE = 32 << 20  # bytes: memory of this size goes back to the system as soon as it is freed
 _STORED = {"float32": torch.float32, "float16": torch.float16}  # by the bundle's precision
 
 
@@ -76,32 +75,13 @@ def load_model(bundle: Bundle, device: torch.device | str = "cpu") -> Network:
     It computes in float32, however its weights are stored. An imported model must still give its golden answer.
     """
     check_weights(bundle)
-    model = _undrawn(bundle)
+    with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
+        model = build_model(bundle.family, bundle.architecture)
     _read_weights(model, bundle.path / WEIGHTS)
+    model.eval()
     check_golden(model, bundle.card.get(GOLDEN), bundle.path)
     _check_between_layers(model)
     return model.to(device)
-
-
-@torch.no_grad()
-def model_with(bundle: Bundle, weights: Mapping[str, Tensor]) -> Network:
-    """The model of a bundle whose weights are not on disk yet, in evaluation mode.
-
-    `weights` may be read when they are asked for: the largest come first, while the others take no memory yet, and
-    are not copied. Small ones are, because many blocks that stay among others that are freed would leave gaps.
-    """
-    model = _undrawn(bundle)
-    for name, parameter in sorted(model.named_parameters(), key=lambda pair: -pair[1].numel()):
-        if parameter.nbytes < _LARGE:
-            parameter.copy_(weights[name])
-        else:
-            parameter.data = weights[name]
-    return model
-
-
-def _undrawn(bundle: Bundle) -> Network:
-    with torch.random.fork_rng(devices=[]), _Undrawn():  # the caller's generator must not move
-        return build_model(bundle.family, bundle.architecture).eval()
 
 
 def _check_between_layers(model: Network) -> None:

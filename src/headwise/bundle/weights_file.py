@@ -1,4 +1,4 @@
-"""Writes model.safetensors tensor by tensor, and hashes what it writes on the way: nothing is read back."""
+"""Writes model.safetensors tensor by tensor: it need not be in memory at once, nor be read to be hashed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from math import prod
 from pathlib import Path
 
 from torch import Tensor
@@ -14,25 +15,29 @@ from torch import Tensor
 _ALIGNMENT = 8  # bytes, of the data's beginning
 
 
-def write_tensors(file: Path, weights: Mapping[str, Tensor]) -> str:
+def write_tensors(file: Path, weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> str:
     """Writes float32 tensors, as the safetensors library does: in the order of their names, after a header.
 
-    Returns the file's SHA-256, which is computed beside writing and waiting for the disk.
+    Returns the file's SHA-256, which is computed while tensors are read and written.
     """
     header: dict[str, object] = {}
     place = 0
-    for name in sorted(weights):
-        end = place + weights[name].nbytes
-        header[name] = {"dtype": "F32", "shape": list(weights[name].shape), "data_offsets": [place, end]}
+    for name in sorted(shapes):
+        end = place + 4 * prod(shapes[name])
+        header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [place, end]}
         place = end
     written = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     written += b" " * (-len(written) % _ALIGNMENT)
-    digest = hashlib.sha256(len(written).to_bytes(8, "little") + written)
-    with file.open("wb") as stream, ThreadPoolExecutor(1) as hashing:
-        stream.write(len(written).to_bytes(8, "little") + written)
-        for name in sorted(weights):
+    start = len(written).to_bytes(8, "little") + written
+    digest = hashlib.sha256(start)
+    with file.open("wb") as stream, ThreadPoolExecutor(1) as beside:
+        stream.write(start)
+        hashed: Future[None] | None = None
+        for name in sorted(shapes):
             data = weights[name].numpy().data
-            hashing.submit(digest.update, data)
+            if hashed is not None:
+                hashed.result()  # at most one tensor waits
+            hashed = beside.submit(digest.update, data)
             stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())

@@ -10,7 +10,7 @@ from typing import Any
 from headwise.bundle.directory import WEIGHTS, Bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden, golden_output
 from headwise.bundle.stored_weights import check_sizes
-from headwise.bundle.weights import model_with, named_weights
+from headwise.bundle.weights import load_model
 from headwise.bundle.weights_file import write_tensors
 from headwise.errors import UsageError
 from headwise.files import check_name
@@ -59,12 +59,13 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
     check_sizes(source, dict(imported.weights.shapes), imported.architecture, bundle.declared.sizes)
 
     def fill(new: Path) -> None:
-        model = model_with(bundle, imported.weights)
+        hashed = {WEIGHTS: write_tensors(new / WEIGHTS, imported.weights, imported.weights.shapes)}
+        imported.assets.save(new)
+        # Loaded from the file, because a model beside all that came up while it was read would need more memory.
+        model = load_model(replace(bundle, path=new))
         golden = golden_output(model)
         if golden != imported.golden:
             check_golden(model, imported.golden, source)
-        hashed = {WEIGHTS: write_tensors(new / WEIGHTS, named_weights(model))}
-        imported.assets.save(new)
         write_config(new, replace(bundle, card={**card, GOLDEN: golden}), hashed)
 
     write_directory(output, fill)
