@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from headwise.cancellation import check_cancelled
 from headwise.decoding.speech_options import SpeechOptions
+from headwise.decoding.transcriber import Transcriber
 from headwise.decoding.transcript import Transcript
 from headwise.sound.reading import RATE, SoundBytes, TooLong, sound_blocks, sound_info
 from headwise.tasks.interface import Facts
 from headwise.tasks.served_encoders import limit_torch
 from headwise.tasks.translate import one_torch_thread
-
-if TYPE_CHECKING:
-    from headwise.tasks.transcribe import Transcriber
 
 LOOKED_SECONDS = 60.0  # of a sound whose attention is drawn; models read some 30 at once
 PROBE_SECONDS = 0.3  # of noise; silence would not be decoded
