@@ -47,6 +47,13 @@ def test_a_setting_that_cannot_be_meant_is_refused_before_any_work(
     assert not (tmp_path / "run/checkpoints").exists()
 
 
+def test_a_model_for_which_there_is_no_memory_is_refused_with_what_would_fit(
+    headwise: Command, recipe: Path, tmp_path: Path
+) -> None:
+    code, _, err = headwise("train", recipe, "--output", tmp_path / "run", "--set", "model.model_dim=1000000000")
+    assert "parameters fit, such as model.preset = " in one_line(code, err, 2)
+
+
 @pytest.mark.parametrize("text", [".".join(["a"] * 20_000) + " = 1", "a = " + "[" * 100_000], ids=["dotted", "deep"])
 def test_a_recipe_that_is_nested_without_end_is_refused(headwise: Command, tmp_path: Path, text: str) -> None:
     (tmp_path / "deep.toml").write_text(text)

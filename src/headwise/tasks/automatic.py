@@ -157,8 +157,8 @@ def gentler(choices: Sequence[Choice], times: float) -> list[Choice]:
 
 
 def peak_rate(width: int) -> float:
-    """The learning rate of a model from scratch: the wider, the lower."""
-    return float(2.5e-3 * (128 / width) ** 0.5)
+    """The learning rate of a model from scratch: the wider, the lower, but not as low as rounding to 0."""
+    return max(1e-4, float(2.5e-3 * (128 / width) ** 0.5))
 
 
 def start_width(model: str) -> int | None:

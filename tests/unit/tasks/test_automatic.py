@@ -9,7 +9,15 @@ import pytest
 
 from headwise.config.recipe import build_recipe, left_out
 from headwise.tasks import find_task
-from headwise.tasks.automatic import DataFacts, after_timing, choose, paced, vocabulary_size
+from headwise.tasks.automatic import (
+    FINE_TUNING_SHARE,
+    DataFacts,
+    after_timing,
+    choose,
+    paced,
+    peak_rate,
+    vocabulary_size,
+)
 
 
 def chosen(facts: DataFacts, **sections: Any) -> dict[str, Any]:
@@ -138,3 +146,8 @@ def test_a_model_that_is_fine_tuned_gets_a_low_falling_rate_by_its_own_width(wor
     assert chosen.training.learning_rate == pytest.approx(0.2 * 2.5e-3 * (128 / 64) ** 0.5, rel=1e-3)
     assert chosen.training.warmup == 0.03
     assert chosen.model.preset is None
+
+
+def test_the_rate_of_a_model_that_is_too_wide_for_any_machine_is_still_one() -> None:
+    assert round(FINE_TUNING_SHARE * peak_rate(10**12), 6) > 0
+    assert peak_rate(512) == 0.00125
