@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
 from results import Result
 from serving import serving
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--overload", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     command = [sys.executable, "-m", "headwise", "serve", "--port", "0", "--quiet", "--model", chosen.model]
     rows: dict[str, list[float]] = {"50th": [], "99th": [], "answered": []}
