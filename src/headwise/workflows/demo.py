@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.config.recipe import load_recipe
+from headwise.config.schema import Recipe
 from headwise.evaluation.metrics import Score
 from headwise.text.phrasebook import Phrasebook, PhrasePair, write_corpus
 from headwise.training.loop import Hook
@@ -53,13 +54,8 @@ def demo(
     corpus = output / "corpus"
     tell(f"writing {TRAINING_PAIRS:,} English-Chinese sentence pairs to {corpus}")
     files = write_corpus(corpus, train=TRAINING_PAIRS, held_out=HELD_OUT_PAIRS)
-    recipe, base = load_recipe("demo", overrides, data=corpus)
-    run = RunDirectory(output / "run")
-    if run.finished.is_file():
-        tell(f"{run.path} is already trained; delete {output} to start again")
-        finished = Finished.of(run)
-    else:
-        finished = train(recipe, base, run.path, hooks=hooks, tell=tell, progress=progress)
+    loaded = load_recipe("demo", overrides, data=corpus)
+    finished = trained_once(loaded, output, hooks=hooks, tell=tell, progress=progress)
     if finished.reason.startswith("SIG"):
         return finished
     model = str(finished.model)
@@ -70,6 +66,16 @@ def demo(
     translations = open_translator(model).translate([pair.english for pair in pairs])
     shown = [Shown(pair, translation.text) for pair, translation in zip(pairs, translations, strict=True)]
     return Demo(corpus, finished, scores, shown, _draw(output, model, pairs[0].english))
+
+
+def trained_once(loaded: tuple[Recipe, Path], output: Path, *, tell: Callable[[str], None], **options: Any) -> Finished:
+    """Trains a recipe, whose paths are relative to its base, in OUTPUT/run, unless a demo before has finished that."""
+    recipe, base = loaded
+    run = RunDirectory(output / "run")
+    if run.finished.is_file():
+        tell(f"{run.path} is already trained; delete {output} to start again")
+        return Finished.of(run)
+    return train(recipe, base, run.path, tell=tell, **options)
 
 
 def _unseen(count: int) -> list[PhrasePair]:

@@ -12,10 +12,10 @@ from typing import Any
 from headwise.config.recipe import load_recipe
 from headwise.errors import UsageError
 from headwise.training.loop import Hook
+from headwise.workflows.demo import trained_once
 from headwise.workflows.evaluate import evaluate
 from headwise.workflows.load import load
-from headwise.workflows.run_directory import RunDirectory
-from headwise.workflows.train import Finished, train
+from headwise.workflows.train import Finished
 
 SHOWN = 5
 
@@ -165,15 +165,11 @@ def task_demo(
 ) -> TaskDemo | Finished:
     """Writes data, trains, evaluates and shows answers; returns only a Finished if the run was interrupted."""
     lesson = find_lesson(task)
-    corpus, run = output / "corpus", RunDirectory(output / "run")
+    corpus = output / "corpus"
     tell(f"writing {lesson.about} to {corpus}")
     asked = lesson.write(corpus)
-    recipe, base = load_recipe(lesson.recipe, overrides, data=corpus)
-    if run.finished.is_file():
-        tell(f"{run.path} is already trained; delete {output} to start again")
-        finished = Finished.of(run)
-    else:
-        finished = train(recipe, base, run.path, hooks=hooks, tell=tell, progress=progress)
+    loaded = load_recipe(lesson.recipe, overrides, data=corpus)
+    finished = trained_once(loaded, output, hooks=hooks, tell=tell, progress=progress)
     if finished.reason.startswith("SIG"):
         return finished
     tell("evaluating on held-out data")
