@@ -68,9 +68,8 @@ class CTranslate2Engine:
         if beyond := beyond_ctranslate2(options, requests):
             raise UsageError(f"the ctranslate2 engine does not support {beyond}; use the torch engine")
         self._check_lengths(sources)
-        limits = [min(len(source) + options.max_extra, self.longest) for source in sources]
         found = [self._end_loops(source, hypotheses, options) for source, hypotheses in
-                 zip(sources, self._search(sources, options, limits), strict=True)]  # fmt: skip
+                 zip(sources, self._search(sources, options), strict=True)]  # fmt: skip
         found = [hypotheses[: options.n_best] for hypotheses in found]
         return self._with_token_scores(sources, found, options) if self.scores == "tokens" else found
 
@@ -100,33 +99,25 @@ class CTranslate2Engine:
             for result, source, target in zip(results, sources, targets, strict=True)
         ]
 
-    def _search(
-        self, sources: Sequence[Sequence[int]], options: SearchOptions, limits: Sequence[int]
-    ) -> list[list[Hypothesis]]:
-        """Returns the whole beam of each sentence, best first, none longer than its own limit."""
+    def _search(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+        """Returns the whole beam of each sentence, best first."""
         arguments = _arguments(options, self.scores != "none")
         found: list[list[Hypothesis]] = [[]] * len(sources)
-        begun: deque[tuple[int, list[tuple[int, Any]]]] = deque()
+        begun: deque[list[tuple[int, Any]]] = deque()
 
         def begin(places: list[int]) -> None:
             check_cancelled()  # a batch that has begun cannot be stopped
-            # CTranslate2 takes one limit per batch. Sentences of similar length have similar limits.
-            limit = max(limits[place] for place in places)
+            # CTranslate2 takes one limit per batch: that of all its sentences, which have the same length.
+            limit = min(len(sources[places[0]]) + options.max_extra, self.longest)
             batch = self._pieces(sources[place] for place in places)
             results = self._translator.translate_batch(
                 batch, max_decoding_length=limit, suppress_sequences=self._never, **arguments
             )
-            begun.append((limit, list(zip(places, results, strict=True))))
+            begun.append(list(zip(places, results, strict=True)))
 
         def collect() -> None:
-            limit, results = begun.popleft()
-            for place, result in results:
+            for place, result in begun.popleft():
                 found[place] = self._ranked(result.result(), options)
-                # A translation must not depend on the other sentences: what its own limit would have cut off, even
-                # of a hypothesis that is not the best, is searched for again.
-                reached = max(map(_length, found[place])) >= limits[place]
-                if reached and limits[place] < limit:
-                    (found[place],) = self._search([sources[place]], options, [limits[place]])
 
         for places in self._batches(sources, options):
             begin(places)
@@ -137,11 +128,17 @@ class CTranslate2Engine:
         return found
 
     def _batches(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> Iterator[list[int]]:
-        """Yields batches of indices of sentences, longest first."""
+        """Yields batches of indices of sentences of one length, longest first.
+
+        With padding, sums over the source round otherwise, and int8 makes that large enough to turn a near tie: a
+        translation would depend on the other sentences of its batch (docs/log/beam-search.md).
+        """
         most = min(options.batch_sentences, _MOST_SENTENCES, max(1, self._most_rows // options.beam))
         order = sorted(range(len(sources)), key=lambda place: -len(sources[place]))
-        size = self._workers.share(len(order), most)
-        return (order[start : start + size] for start in range(0, len(order), size))
+        for _, alike in itertools.groupby(order, key=lambda place: len(sources[place])):
+            places = list(alike)
+            size = math.ceil(len(places) / math.ceil(len(places) / most))
+            yield from (places[start : start + size] for start in range(0, len(places), size))
 
     def _ranked(self, result: Any, options: SearchOptions) -> list[Hypothesis]:
         """Ranks the hypotheses of a beam by the paper's score."""
