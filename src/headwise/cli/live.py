@@ -94,6 +94,7 @@ class _LiveHook(Hook):
     def __init__(self, live: Live) -> None:
         self.live = live
         self.speed = self.loss = self.padding = 0.0
+        self.unit = "tokens"
         self.spoke = time.monotonic()
 
     def begin(self, trainer: Trainer) -> None:
@@ -104,6 +105,7 @@ class _LiveHook(Hook):
 
     def after_update(self, trainer: Trainer, update: Update, batch: Batch) -> None:
         padding = 1 - update.tokens / max(update.positions, 1)
+        self.unit = batch.unit
         self.speed = _blend(self.speed, update.tokens / max(trainer.took, 1e-9))
         if not update.skipped:
             self.loss = _blend(self.loss, update.log_loss)
@@ -117,10 +119,10 @@ class _LiveHook(Hook):
     def _line(self, trainer: Trainer, update: Update) -> str:
         perplexity = math.exp(min(self.loss, 50.0))
         if not self.live.wide:
-            return f"update {trainer.step:,}  loss {self.loss:.3f}  {self.speed:,.0f} tok/s"
+            return f"update {trainer.step:,}  loss {self.loss:.3f}  {self.speed:,.0f} {self.unit}/s"
         return (
             f"update {trainer.step:,}  loss {self.loss:.3f}  ppl {perplexity:,.1f}  lr {update.rate:.2e}  "
-            f"{self.speed:,.0f} tok/s  pad {self.padding:.0%}"
+            f"{self.speed:,.0f} {self.unit}/s  pad {self.padding:.0%}"
         )
 
     def on_record(self, trainer: Trainer, record: Record) -> None:
@@ -129,7 +131,7 @@ class _LiveHook(Hook):
                 self.spoke = time.monotonic()
                 self.live.say(
                     f"update {record['step']} loss {record['log_loss']:.4f} ppl {record['perplexity']:.2f} "
-                    f"left {_left(trainer)} lr {record['rate']:.2e} tokens/s {self.speed:.0f} "
+                    f"left {_left(trainer)} lr {record['rate']:.2e} {self.unit}/s {self.speed:.0f} "
                     f"padding {record['padding']:.2f}"
                 )
             case "validation" | "average" if "log_loss" in record:

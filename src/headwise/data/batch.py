@@ -72,6 +72,11 @@ class Batch:
         return 1 - self.tokens / self.positions if self.positions else 0.0
 
     @property
+    def unit(self) -> str:
+        """What is counted: a label per row, or the tokens of texts."""
+        return "rows" if self.targets.dim() == 1 or self.targets.is_floating_point() else "tokens"
+
+    @property
     def positions(self) -> int:
         """Target positions, with their padding."""
         return len(self.targets) if self.targets.is_floating_point() else self.targets.numel()

@@ -67,10 +67,10 @@ def test_a_line_comes_every_ten_seconds_where_records_are_rarer(monkeypatch: pyt
     trainer: Any = SimpleNamespace(step=7, took=0.5, progress=lambda: 0.25, seconds_left=lambda: 4000.0)
     with Live(stream) as live:
         for now[0] in (4.0, 9.0, 11.0, 15.0, 22.0):
-            live.hook.after_update(trainer, cast("Any", update), cast("Any", None))
+            live.hook.after_update(trainer, cast("Any", update), cast("Any", SimpleNamespace(unit="rows")))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith("update 7  loss 2.500")
+    assert lines[0].startswith("update 7  loss 2.500  180 rows/s")
     assert lines[0].endswith("25% done, 1:06:40 left")
     assert len(lines[0]) <= 80
 
@@ -82,7 +82,7 @@ def test_the_time_left_is_visible_at_80_columns(monkeypatch: pytest.MonkeyPatch)
     update = SimpleNamespace(tokens=90_000, positions=100_000, log_loss=12.345, skipped=False, rate=1e-3)
     trainer: Any = SimpleNamespace(step=1_234_567, took=0.5, progress=lambda: 0.25)
     live = Live(stream)
-    live.hook.after_update(trainer, cast("Any", update), cast("Any", None))
+    live.hook.after_update(trainer, cast("Any", update), cast("Any", SimpleNamespace(unit="tokens")))
     live.console.print(live.bar.get_renderable())
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).strip("\n").splitlines()[-1]
     assert "update 1,234,567  loss 12.345" in shown

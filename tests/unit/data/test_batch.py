@@ -42,6 +42,11 @@ def test_targets_that_are_ignored_do_not_count() -> None:
     assert Batch.of((IDS,), IDS).tokens == 6
 
 
+def test_a_batch_says_whether_rows_or_tokens_are_counted() -> None:
+    soft = Batch.of((torch.ones(3, 2, 4, 4),), torch.full((3, 5), 0.2))
+    assert [batch.unit for batch in (labelled(), pictures(), soft, Batch.of((IDS,), IDS))] == ["rows"] * 3 + ["tokens"]
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3, 9])
 def test_micro_batches_are_the_same_rows_no_wider_than_their_longest(parts: int) -> None:
     batch = labelled(lines=np.array([7, 3, 9]))
