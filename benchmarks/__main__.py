@@ -47,6 +47,7 @@ RUNS = {
     "long": Run("long.py", ("--picture", str(HERE.parent / "docs" / "pictures" / "long.svg")), corpora=False),
     "translation": Run("translation.py", ON_MODEL),
     "serving": Run("serving.py", ON_MODEL),
+    "serving_tasks": Run("serving_tasks.py"),
     "startup": Run("startup.py", ON_MODEL),
     "importing": Run("importing.py", corpora=False),
     "transcription": Run("transcription.py"),

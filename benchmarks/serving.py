@@ -59,8 +59,14 @@ def serving(command: list[str]) -> Iterator[int]:
         process.wait()
 
 
-async def load(port: int, lines: list[str], languages: list[str], clients: int, seconds: float) -> dict[str, float]:
-    """Runs clients without pauses for some time; the first tenth of it is not counted."""
+def post(path: str, body: bytes, kind: str = "application/json") -> bytes:
+    """A whole request."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def load(port: int, requests: list[bytes], clients: int, seconds: float) -> dict[str, float]:
+    """Runs clients without pauses for some time, each choosing among the requests; the first tenth is not counted."""
     times: list[float] = []
     begin = time.perf_counter() + seconds / 10
     end = begin + seconds
@@ -69,22 +75,19 @@ async def load(port: int, lines: list[str], languages: list[str], clients: int, 
         choose = random.Random(number)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while (asked := time.perf_counter()) < end:
-            query = {"q": choose.choice(lines), "source": languages[0], "target": languages[1]}
-            body = json.dumps(query).encode()
-            writer.write(
-                b"POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
-                + str(len(body)).encode() + b"\r\n\r\n" + body
-            )  # fmt: skip
+            writer.write(choose.choice(requests))
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))
             if " 200 " not in head.split("\r\n")[0] + " ":
                 sys.exit(f"a server answered {head.splitlines()[0]}")
-            if asked > begin:
-                times.append(time.perf_counter() - asked)
+            if begin < (answered := time.perf_counter()) <= end:
+                times.append(answered - asked)
         writer.close()
 
     await asyncio.gather(*(client(number) for number in range(clients)))
     ranked = sorted(times)
+    if not ranked:
+        sys.exit(f"no request was answered within {seconds:g} seconds; give more --seconds")
     return {
         "requests_per_second": round(len(times) / seconds, 1),
         "p50_ms": round(1000 * statistics.median(ranked), 2),
@@ -136,13 +139,15 @@ def main() -> None:
     except NotInstalledError as error:
         print(f"LibreTranslate's way is left out: {error}", file=sys.stderr)
         missing = str(error)
+    asked = {"source": languages[0], "target": languages[1]}
+    requests = [post("/translate", json.dumps({"q": line, **asked}).encode()) for line in lines]
     rounds: list[dict[str, Any]] = []
     for number in range(arguments.rounds):
         found: dict[str, Any] = {"bare_p50_ms": bare(translator, lines, arguments.seconds)}
         for name, command in servers.items():
             with serving(command) as port:
                 found[name] = {
-                    clients: asyncio.run(load(port, lines, languages, clients, arguments.seconds))
+                    clients: asyncio.run(load(port, requests, clients, arguments.seconds))
                     for clients in arguments.clients
                 }
         rounds.append(found)

@@ -18,7 +18,7 @@ START, END = "<!-- table -->", "<!-- /table -->"
 ORDER = (
     "first_try", "time_to_quality", "training-tiny", "training-base", "training-rnn", "language_model", "images",
     "images-quality", "classification", "classification-speed", "long", "translation", "transcription", "generation",
-    "serving", "startup", "importing", "scaling", "data", "kernels",
+    "serving", "serving_tasks", "startup", "importing", "scaling", "data", "kernels",
 )  # fmt: skip
 NOTHING = {
     "en": "Nothing has been measured yet: run `make bench`.",
