@@ -292,6 +292,10 @@ class Task(ABC):
         """Opens the model for a server; the task's routes are in `serving/routes/`."""
         raise UsageError(f"{bundle.path}: headwise serve does not support the task '{self.name}' yet")
 
+    def serve_each(self, name: str, bundle: Bundle, engine: str, precision: str) -> list[Served]:
+        """Opens all that a model can be told to do, each under a name of its own; as a rule that is one thing."""
+        return [self.serve(name, bundle, engine, precision)]
+
 
 def check_shown(tokens: int, most: int) -> None:
     """Refuses to draw the attention in a text that is too long for a page."""

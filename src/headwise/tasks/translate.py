@@ -18,8 +18,8 @@ from headwise.decoding.hypothesis import Scores
 from headwise.decoding.translator import Translation
 from headwise.errors import ModelError, RecipeError, UsageError, WorkFailed
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, only_on_outputs, optimisation
-from headwise.tasks.interface import Evaluated, Facts, LineScore, Measured, OnProgress, Prepared, check_shown
-from headwise.tasks.prefixes import Asked, choose_prefix, prefixes_of
+from headwise.tasks.interface import Evaluated, Facts, LineScore, Measured, OnProgress, Prepared, Served, check_shown
+from headwise.tasks.prefixes import Asked, choose_prefix, parts_of, prefixes_of
 from headwise.tasks.text_data import TextTask
 from headwise.text.tokenizer import TokenizerPair
 
@@ -236,6 +236,20 @@ class Translate(TextTask):
                 f"{bundle.path} cannot be served: its config has no source and target language; set data.languages"
             )
         return ServedTranslator(name, opened)
+
+    def serve_each(self, name: str, bundle: Bundle, engine: str, precision: str) -> list[Served]:
+        """Of a model of several directions all, with one engine: NAME:de-en, NAME:en-de, …"""
+        pairs = list(dict.fromkeys(tuple(part.languages) for part in parts_of(bundle) if len(part.languages) == 2))
+        if len(pairs) < 2:
+            return [self.serve(name, bundle, engine, precision)]
+        first = self.open(bundle, engine, precision=precision, scores="sentences", languages=pairs[0])
+        found: list[Served] = []
+        for pair in pairs:
+            chosen = choose_prefix(bundle, Asked(None, *pair))
+            meant = replace(bundle, languages=chosen.languages)
+            opened = Translator(meant, first.tokenizers, first.engine, chosen.prefix)
+            found.append(ServedTranslator(f"{name}:{'-'.join(pair)}", opened))
+        return found
 
 
 TASK = Translate()

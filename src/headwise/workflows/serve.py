@@ -21,13 +21,15 @@ def open_models(
 ) -> list[Served]:
     """Opens models, each `DIR` or `NAME=DIR`; without any, those that came with Headwise. Each has decoded once."""
     opened: dict[str, Served] = {}
-    for name, path in _named(wanted):
-        if name in opened:
-            raise UsageError(f"two models are called '{name}'; name them yourself: --model NAME=DIR")
+    for given, path in _named(wanted):
         bundle = open_bundle(path.resolve())  # what is opened later must be of the same model if a link is changed
-        opened[name] = find_task(bundle.task_name).serve(name, bundle, engine, precision)
-        opened[name].probe()
-        tell(f"{name}: {path}, {opened[name].facts.engine}")
+        for served in find_task(bundle.task_name).serve_each(given, bundle, engine, precision):
+            name = served.facts.name
+            if name in opened:
+                raise UsageError(f"two models are called '{name}'; name them yourself: --model NAME=DIR")
+            opened[name] = served
+            served.probe()
+            tell(f"{name}: {path}, {served.facts.engine}")
     return list(opened.values())
 
 
