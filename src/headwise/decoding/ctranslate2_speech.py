@@ -11,7 +11,6 @@ import numpy as np
 
 from headwise.bundle.directory import Bundle
 from headwise.cancellation import check_cancelled
-from headwise.config.cores import decoding_cores
 from headwise.decoding.ctranslate2_workers import Workers
 from headwise.decoding.hypothesis import Stopped
 from headwise.decoding.loops import kept_length
@@ -21,7 +20,6 @@ from headwise.sound.features import Features
 from headwise.text.speech_tokens import LATEST_START, SpeechTokens
 
 LANGUAGES_FROM = 51_865  # tokens: CTranslate2 takes a model with fewer for an English one, whatever its marks are
-_WIDE = 256  # from this width on, a single window keeps all cores busy
 
 
 class CTranslate2Speech:
@@ -38,8 +36,7 @@ class CTranslate2Speech:
         self.longest = int(sizes["max_length"])
         self._ours = tokens.published_order(int(sizes["vocab"]))
         self._theirs = {ours: number for number, ours in enumerate(self._ours)}
-        wide = int(sizes["model_dim"]) >= _WIDE
-        self._workers = Workers(ctranslate2.models.Whisper, directory, threads=decoding_cores() if wide else 1)
+        self._workers = Workers(ctranslate2.models.Whisper, directory)
         times = () if tokens.timestamps is None else range(tokens.timestamps, int(sizes["vocab"]))
         self._times = [self._theirs[number] for number in times]
 

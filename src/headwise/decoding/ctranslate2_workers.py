@@ -1,4 +1,4 @@
-"""Opens CTranslate2 on an exported model: as a rule one single-threaded worker per core."""
+"""Opens CTranslate2 on an exported model: one single-threaded worker per core."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headwise.errors import ModelError
 class Workers:
     """Spreads the texts of a call over the workers; a single text uses one of them.
 
-    With int8, a worker with several threads is several times slower than one with a single thread, except where a
-    single input is large (`threads`).
+    A worker with several threads waits at every step for the slowest, and is slower than one with a single thread: with
+    int8 translation several times, with Whisper up to a width of 512 by a fifth or more (docs/log/speech.md).
     """
 
-    def __init__(self, kind: Callable[..., Any], directory: Path, cores: int = 0, threads: int = 1) -> None:
-        """`kind` is ctranslate2.Translator or Generator; each worker has `threads`, and together they use all cores."""
-        self.cores = max(1, (cores or decoding_cores()) // threads)  # workers, each on its own
+    def __init__(self, kind: Callable[..., Any], directory: Path, cores: int = 0) -> None:
+        """`kind` is a class of CTranslate2: Translator, Generator, …"""
+        self.cores = cores or decoding_cores()
         try:
             # The queue is unbounded: otherwise the caller would block on it and could not collect finished results.
             self.engine = kind(
-                str(directory), device="cpu", inter_threads=self.cores, intra_threads=threads, max_queued_batches=-1
+                str(directory), device="cpu", inter_threads=self.cores, intra_threads=1, max_queued_batches=-1
             )
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"ctranslate2 cannot read {directory}: {error}") from error
