@@ -13,6 +13,7 @@ from headwise.errors import ShapeError
 from headwise.models.inputs import check_ids
 from headwise.models.interface import DecoderParts, Network
 from headwise.nn import Cache, Decoder, Encoder
+from headwise.text.tokenizer import BOS, EOS, PAD
 
 
 @dataclass
@@ -132,6 +133,12 @@ class TextToText(Network):
         """Computes the states of a whole target: (B, T) -> (B, T, D)."""
         raise NotImplementedError
 
+    def start(self, source: tuple[Tensor, ...] | None, rows: int = 1) -> Any:
+        raise NotImplementedError
+
+    def advance(self, state: Any, tokens: Tensor) -> Tensor:
+        raise NotImplementedError
+
     def forward(
         self,
         source_ids: Tensor,
@@ -154,3 +161,28 @@ class TextToText(Network):
         if source_ids.size(0) != target_ids.size(0):
             raise ShapeError(f"the batch has {source_ids.size(0)} sources but {target_ids.size(0)} targets")
         return self.decode(self.encode(source_ids, source_lengths), target_ids)
+
+    @torch.inference_mode()
+    def generate(self, source_ids: Tensor, max_tokens: int, source_lengths: Tensor | None = None) -> Tensor:
+        """Writes the likeliest next token, step by step: (B, S) -> (B, T), each with its end of sentence, then padded.
+
+        At most `max_tokens` are written. `headwise.load` gives an object that searches with beams, and reads and writes
+        text.
+        """
+        if max_tokens < 1 or (self.max_length is not None and max_tokens > self.max_length):
+            raise ShapeError(f"max_tokens must be from 1 to {self.max_length or 'any number'}, not {max_tokens}")
+        trained, written = self.training, []
+        self.eval()
+        lengths = torch.full_like(source_ids[:, 0], source_ids.size(1)) if source_lengths is None else source_lengths
+        state = self.start((source_ids, lengths))
+        newest = torch.full_like(source_ids[:, 0], BOS)  # (B,)
+        ended = torch.zeros_like(newest, dtype=torch.bool)
+        for _ in range(max_tokens):
+            logits = self.output.logits(self.advance(state, newest))  # (B, V)
+            newest = logits.argmax(dim=-1).masked_fill(ended, PAD)
+            written.append(newest)
+            ended |= newest == EOS
+            if ended.all():
+                break
+        self.train(trained)
+        return torch.stack(written, dim=1)

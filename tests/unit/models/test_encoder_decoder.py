@@ -8,6 +8,7 @@ from headwise.models.encoder_decoder import DecoderState, EncoderDecoder
 from headwise.models.t5 import T5
 from headwise.models.transformer import Transformer
 from headwise.nn import KeyValueCache
+from headwise.text.tokenizer import BOS, EOS, PAD
 
 SIZES = {"model_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 2, "ff_dim": 20}
 
@@ -27,6 +28,22 @@ def test_token_by_token_is_the_whole_pass(model: EncoderDecoder) -> None:
         torch.testing.assert_close(model.advance(state, target[:, position]), whole[:, position])
     torch.testing.assert_close(model.advance(state, target[:, 3:40]), whole[:, -1])  # several tokens at once
     assert state.length == 40
+
+
+def test_generate_writes_what_the_whole_pass_finds_likeliest_and_pads_after_the_end(model: Transformer | T5) -> None:
+    source, lengths = torch.randint(4, 11, (6, 5)), torch.tensor([5, 3, 5, 1, 2, 4])
+    written = model.train().generate(source, 12, lengths)
+    assert model.training
+    read = torch.cat([torch.full((6, 1), BOS), written[:, :-1]], dim=1)
+    likeliest = model.eval()(source, read, lengths).argmax(dim=-1)
+    for row, expected in zip(written.tolist(), likeliest.tolist(), strict=True):
+        end = row.index(EOS) + 1 if EOS in row else len(row)
+        assert row[:end] == expected[:end]
+        assert set(row[end:]) <= {PAD}
+    alone = model.generate(source[1:2, :3], 12)[0].tolist()
+    assert alone == written[1].tolist()[: len(alone)], "padding changes nothing"
+    with pytest.raises(ShapeError, match="max_tokens must be"):
+        model.generate(source, 0)
 
 
 def test_a_search_needs_a_source_and_a_batch_as_many_targets_as_sources(model: EncoderDecoder) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from headwise.sound import read_aloud
-from headwise.sound.read_aloud import heard, main, spoken
+from headwise.data import read_aloud
+from headwise.data.read_aloud import heard, main, spoken
 
 
 @pytest.mark.parametrize(

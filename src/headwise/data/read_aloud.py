@@ -1,6 +1,6 @@
 """Recordings of sentences that espeak-ng reads aloud: for recognisers of speech where nobody has recorded any.
 
-    python -m headwise.sound.read_aloud train.txt FOLDER/train [--voices en-us en-gb] [--most-words 6]
+    python -m headwise.data.read_aloud train.txt FOLDER/train [--voices en-us en-gb] [--most-words 6]
 
 Writes FOLDER/train/*.wav and, last, FOLDER/train.csv (file_name, transcription, speaker). Each sentence is read once
 by one of the voices, at a speed and pitch of its own; the same seed always draws the same. The transcription is what
@@ -75,7 +75,7 @@ def read_aloud(pairs: Iterable[tuple[str, str]], folder: Path, voices: Sequence[
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m headwise.sound.read_aloud", description="Lets espeak-ng read sentences, for training on them."
+        prog="python -m headwise.data.read_aloud", description="Lets espeak-ng read sentences, for training on them."
     )
     parser.add_argument("text", type=Path, help="one sentence per line, plain or compressed")
     parser.add_argument("folder", type=Path, help="of the recordings; their table stands beside it")
