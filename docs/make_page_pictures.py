@@ -21,13 +21,14 @@ from typing import Any
 
 PICTURES = Path(__file__).with_name("pictures")
 TEXT = "Two young girls in red dresses are running through the grass.\nA dog jumps over a fallen tree in the forest."
+QUESTION = "My card has not arrived yet."
 WIDE, PHONE = {"width": 1200, "height": 820}, {"width": 400, "height": 860}
 
 
 @contextmanager
 def server(arguments: argparse.Namespace) -> Iterator[str]:
     others = [given[0] for given in (arguments.pictures, arguments.speech, arguments.vectors) if given]
-    names = ["multi30k-en-de", "multi30k-de-en", *([arguments.writer] if arguments.writer else []), *others]
+    names = ["multi30k-en-de", "multi30k-de-en", "banking77", *([arguments.writer] if arguments.writer else []), *others]
     models = [word for name in names for word in ("--model", name)]
     command = [sys.executable, "-m", "headwise", "serve", *models, "--runs", arguments.runs, "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -76,16 +77,29 @@ def take_file(browser: Any, address: str, view: str, file: str, name: str, schem
     print(PICTURES / f"serve-{name}.png")
 
 
+def take_label(browser: Any, address: str, text: str) -> None:
+    """The view of a text that is classified; a classifier of pictures must not be served beside it."""
+    page = browser.new_context(viewport=WIDE, locale="en-GB", color_scheme="light").new_page()
+    page.goto(f"{address}/#/classify")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.fill("#classify-text", text)
+    page.click("#classify-run")
+    page.click("#moved-box summary")
+    page.locator("#moved bdi").first.wait_for()
+    page.screenshot(path=PICTURES / "serve-classify-light.png")
+    print(PICTURES / "serve-classify-light.png")
+
+
 def take_search(browser: Any, address: str, file: str, query: str) -> None:
-    page = browser.new_context(viewport=WIDE, locale="en-GB", color_scheme="dark").new_page()
+    page = browser.new_context(viewport=WIDE, locale="en-GB", color_scheme="light").new_page()
     page.goto(f"{address}/#/search")
     page.wait_for_selector("html[data-ready]", state="attached")
     page.fill("#search-text", Path(file).read_text(encoding="utf-8"))
     page.fill("#search-query", query)
     page.click("#search-run")
     page.locator("#search-answers li").first.wait_for()
-    page.screenshot(path=PICTURES / "serve-search-dark.png")
-    print(PICTURES / "serve-search-dark.png")
+    page.screenshot(path=PICTURES / "serve-search-light.png")
+    print(PICTURES / "serve-search-light.png")
 
 
 def main() -> None:
@@ -107,8 +121,10 @@ def main() -> None:
         take(browser, address, "translate", "phone-zh", viewport=PHONE, locale="zh-CN")
         if arguments.writer:
             take(browser, address, "generate", "generate-dark", "dark")
-        if arguments.pictures:
-            take_file(browser, address, "classify", arguments.pictures[1], "classify-light", "light")
+        if not arguments.pictures:
+            take_label(browser, address, QUESTION)
+        else:
+            take_file(browser, address, "classify", arguments.pictures[1], "picture-light", "light")
         if arguments.speech:
             take_file(browser, address, "transcribe", arguments.speech[1], "transcribe-light", "light")
             take_file(browser, address, "transcribe", arguments.speech[1], "transcribe-phone", "dark", viewport=PHONE)
