@@ -28,7 +28,8 @@ WIDE, PHONE = {"width": 1200, "height": 820}, {"width": 400, "height": 860}
 @contextmanager
 def server(arguments: argparse.Namespace) -> Iterator[str]:
     others = [given[0] for given in (arguments.pictures, arguments.speech, arguments.vectors) if given]
-    names = ["multi30k-en-de", "multi30k-de-en", "banking77", *([arguments.writer] if arguments.writer else []), *others]
+    writer = [arguments.writer] if arguments.writer else []
+    names = ["multi30k-en-de", "multi30k-de-en", "banking77", *writer, *others]
     models = [word for name in names for word in ("--model", name)]
     command = [sys.executable, "-m", "headwise", "serve", *models, "--runs", arguments.runs, "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
