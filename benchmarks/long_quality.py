@@ -3,11 +3,11 @@
     python benchmarks/long_quality.py [--minutes 20] [--only listops imdb-bytes imdb-words wikitext2 shakespeare]
                                       [--kinds exact longformer …] [--json FILE]
 
-Classifiers of `tiny` width (2 layers of 128) with exact, window, block-sparse and random-feature attention: ListOps of
-headwise.text.listops (500 to 2,000 tokens, made in --work) and imdb (--corpora or HEADWISE_DATA) as bytes and as
-subwords. Language models: the recipes wikitext2-lm and wikitext2-xl, and both families on the characters of
-Shakespeare, whose last tenth is held out. Every run trains for `--minutes`, with a schedule that ends with them, one
-after the other. A run that has ended is kept in --work and is not run again.
+Classifiers of `tiny` width (2 layers of 128) with exact, window, block-sparse and random-feature attention, by the
+recipes listops (its files are made in --work) and imdb (--corpora or HEADWISE_DATA; as bytes and as subwords). Language
+models by the recipes wikitext2-lm, wikitext2-xl, shakespeare-char and shakespeare-xl; the last tenth of Shakespeare is
+held out. Every run trains for `--minutes`, with a schedule that ends with them, one after the other. A run that has
+ended is kept in --work and is not run again.
 """
 
 from __future__ import annotations
@@ -19,51 +19,42 @@ from typing import Any
 
 import kept_runs
 
-from headwise.config.recipe import build_recipe, load_recipe, own_values
+from headwise.config.recipe import build_recipe, load_recipe, own_values, without_value
 from headwise.config.schema import Recipe
 from headwise.text import listops
 from headwise.workflows.evaluate import evaluate
 
 Figures = dict[str, Any]
+# Only the attention differs; all have 2 layers of 128, heads of 32 and a feed-forward of 256.
 KINDS: dict[str, dict[str, Any]] = {
-    "exact": {"family": "bert", "preset": "bert-tiny", "num_heads": 4, "ff_dim": 256, "norm": "pre"},
-    "longformer": {"family": "longformer", "preset": "longformer-tiny", "norm": "pre"},
-    "bigbird": {"family": "bigbird", "preset": "bigbird-tiny", "norm": "pre"},
-    "performer": {"family": "performer", "preset": "performer-tiny", "norm": "pre"},
+    "exact": {"family": "bert", "preset": "bert-tiny", "num_heads": 4, "ff_dim": 256},
+    **{family: {"family": family, "preset": f"{family}-tiny"} for family in ("longformer", "bigbird", "performer")},
 }
-TOKENS: dict[str, tuple[dict[str, Any], int]] = {  # tokenizer, and the longest input in tokens
-    "listops": ({"kind": "word", "size": 100}, 2048),
-    "imdb-bytes": ({"kind": "byte"}, 4096),
-    "imdb-words": ({"kind": "bpe", "size": 8000}, 1024),
+# The recipe of a corpus, and what is set otherwise.
+CLASSIFIED: dict[str, tuple[str, dict[str, Any]]] = {
+    "listops": ("listops", {}),
+    "imdb-bytes": ("imdb", {"tokenizer": {"kind": "byte"}, "model": {"max_length": 4096}}),
+    "imdb-words": ("imdb", {}),
 }
-MODELS = {"lm": {"family": "lm", "positions": "rotary"}, "xl": {"family": "xl", "segment": 128, "memory": 128}}
+# The recipes of both kinds of language model.
+WRITTEN = {
+    "wikitext2": {"lm": "wikitext2-lm", "xl": "wikitext2-xl"},
+    "shakespeare": {"lm": "shakespeare-char", "xl": "shakespeare-xl"},
+}
+MODELS = ("lm", "xl")
 HELD_OUT = 0.1  # of Shakespeare: its end
-CLASSIFIED, WRITTEN = tuple(TOKENS), ("wikitext2", "shakespeare")
 
 
-def classifier(name: str, kind: str, arguments: argparse.Namespace) -> Recipe:
-    """The recipe of a classifier; only the attention differs between kinds."""
-    tokenizer, longest = TOKENS[name]
-    folder, ending = (listops_files(arguments), "csv") if name == "listops" else (arguments.corpora / "imdb", "csv.gz")
-    model = {**KINDS[kind], "max_length": longest, "dropout": 0.1 if name == "listops" else 0.2}
-    if kind != "performer":
-        model["attention_dropout"] = 0.0
-    return build_recipe(
-        {
-            "task": "classify",
-            "data": {
-                "table": str(folder / f"train.{ending}"), "validation": {"table": str(folder / f"val.{ending}")},
-                "test": {"table": str(folder / f"test.{ending}")}, "filters": {"max_characters": 30000},
-            },
-            "tokenizer": tokenizer,
-            "model": model,
-            "training": {
-                "minutes": arguments.minutes, "batch_tokens": 16384, "optimizer": "adamw", "weight_decay": 0.05,
-                "schedule": "cosine", "learning_rate": 1e-3, "warmup": 0.1, "clip_norm": 1.0, "ema": 0.99,
-                "best": "accuracy",
-            },
-        }
-    )  # fmt: skip
+def classifier(name: str, kind: str, arguments: argparse.Namespace) -> tuple[Recipe, Path]:
+    """The recipe of a classifier with another attention."""
+    recipe, changes = CLASSIFIED[name]
+    base = listops_files(arguments).parent if recipe == "listops" else arguments.corpora
+    values = own_values(load_recipe(recipe, [f"training.minutes={arguments.minutes:g}"], base)[0])
+    shared = {key: value for key, value in values["model"].items() if key not in ("family", "preset")}
+    if kind == "performer":
+        del shared["attention_dropout"]  # it has no weights to drop
+    values["model"] = {**KINDS[kind], **shared, **changes.get("model", {})}
+    return build_recipe({**values, "tokenizer": changes.get("tokenizer", values["tokenizer"])}), base
 
 
 def listops_files(arguments: argparse.Namespace) -> Path:
@@ -73,21 +64,14 @@ def listops_files(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-def language_model(name: str, kind: str, arguments: argparse.Namespace) -> Recipe:
-    """The shipped recipe of the corpus, with the family's settings."""
-    minutes = {"minutes": arguments.minutes, "warmup": 0.05}
-    if name == "wikitext2":
-        recipe, _ = load_recipe(f"wikitext2-{kind}", (), arguments.corpora)
-        values = own_values(recipe)
-    else:
-        recipe, _ = load_recipe("shakespeare-char", (), arguments.corpora)
-        values = own_values(recipe)
+def language_model(name: str, kind: str, arguments: argparse.Namespace) -> tuple[Recipe, Path]:
+    """The recipe of the corpus for a language model, with a schedule for the minutes."""
+    changes = [f"training.minutes={arguments.minutes:g}", "training.warmup=0.05"]
+    if name == "shakespeare":
         texts = shakespeare_files(arguments)
-        values["data"] = {"text": str(texts[0]), "validation": {"text": str(texts[1])}, "languages": ["en"]}
-        shared = {"norm": "pre", "dropout": 0.1, "attention_dropout": 0.0}
-        values["model"] = {**MODELS[kind], **shared, **({"max_length": 256} if kind == "lm" else {})}
-    values["training"] = {key: value for key, value in values["training"].items() if key != "steps"} | minutes
-    return build_recipe(values)
+        changes += [f"data.text={texts[0]}", f"data.validation.text={texts[1]}"]
+    recipe, base = load_recipe(WRITTEN[name][kind], changes, arguments.corpora)
+    return without_value(recipe, "training.steps"), base
 
 
 def shakespeare_files(arguments: argparse.Namespace) -> tuple[Path, Path]:
@@ -101,11 +85,11 @@ def shakespeare_files(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 
 def run(name: str, kind: str, arguments: argparse.Namespace) -> Figures:
-    recipe = (classifier if name in CLASSIFIED else language_model)(name, kind, arguments)
-    finished = kept_runs.trained(recipe, arguments.corpora, arguments.work / f"{name}-{kind}-{arguments.minutes:g}")
+    recipe, base = (classifier if name in CLASSIFIED else language_model)(name, kind, arguments)
+    finished = kept_runs.trained(recipe, base, arguments.work / f"{name}-{kind}-{arguments.minutes:g}")
     figures: Figures = {"updates": finished.step, "seconds": finished.seconds, "best": finished.best}
     if name in CLASSIFIED:
-        scores = evaluate(str(finished.model), table=list(recipe.data.test.table))
+        scores = evaluate(str(finished.model), table=[str(base / file) for file in recipe.data.test.table])
         figures["test accuracy"] = 100 * scores.confusion.accuracy
     return figures
 
