@@ -62,7 +62,7 @@ def scores_table(models: Iterable[ShippedModel]) -> str:
 
 def other_scores_table(models: Iterable[ShippedModel]) -> str:
     """Models of other tasks have other metrics, so a row has the figures of one test set with their names."""
-    head = ("model", "task", "test set", "float16", "int8", "parameters", "updates", "minutes", "tokens/s")
+    head = ("model", "task", "test set", "float16", "int8", "parameters", "updates", "minutes", "targets/s")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for model in models:
         card = open_bundle(model.path, verify=False).card

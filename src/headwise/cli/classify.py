@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headwise.cli.options import Engine, Model, Precision
 from headwise.cli.translate import line_progress, one_line, output, warn
 from headwise.errors import UsageError
 
@@ -21,7 +22,7 @@ def classify(
         list[str] | None,
         typer.Argument(metavar="[TEXT | FILE]...", help="Texts, or pictures by their file names. [default: stdin]"),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     input_file: Annotated[
         str, typer.Option("--input", "-i", help="File with one text (or the name of a picture) per line.")
     ] = "-",
@@ -30,14 +31,8 @@ def classify(
     ] = "-",
     top: Annotated[int, typer.Option("--top", min=1, help="Labels per line, likeliest first.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all probabilities.")] = False,
-    engine: Annotated[
-        Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) where it can run the model."),
-    ] = "auto",
-    precision: Annotated[
-        Literal["int8", "float32"],
-        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 matches torch."),
-    ] = "int8",
+    engine: Engine = "auto",
+    precision: Precision = "int8",
 ) -> None:
     """Classify texts or pictures: print label and probability, separated by a tab.
 

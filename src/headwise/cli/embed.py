@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from headwise.cli.options import Engine, Model, Precision
 from headwise.cli.progress import progress
 from headwise.cli.translate import one_line, output, warn
 from headwise.errors import UsageError
@@ -15,7 +16,7 @@ from headwise.errors import UsageError
 
 def embed(
     text: Annotated[list[str] | None, typer.Argument(help="Texts. [default: standard input, line by line]")] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     input_file: Annotated[str, typer.Option("--input", "-i", help="File with one text per line.")] = "-",
     output_file: Annotated[
         str, typer.Option("--output", "-o", help="File to write: .npy, or .jsonl. [default: JSON lines to stdout]")
@@ -23,14 +24,8 @@ def embed(
     similar: Annotated[str, typer.Option("--similar", help="Print the texts that are most similar to this one.")] = "",
     top: Annotated[int, typer.Option("--top", min=1, help="How many, with --similar.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="With --similar: one JSON object per text.")] = False,
-    engine: Annotated[
-        Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) where it can run the model."),
-    ] = "auto",
-    precision: Annotated[
-        Literal["int8", "float32"],
-        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 matches torch."),
-    ] = "int8",
+    engine: Engine = "auto",
+    precision: Precision = "int8",
 ) -> None:
     """Turn texts into vectors of length 1, whose dot products are cosines; or search texts by meaning.
 

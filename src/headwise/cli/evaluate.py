@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.cli.progress import progress
 from headwise.errors import UsageError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     source: Annotated[
         str,
         typer.Option("--source", help="Test text to translate; a TSV, CSV or JSONL file may hold both sides."),

@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.errors import UsageError
 
 
 def export(
     output: Annotated[Path, typer.Argument(help="Directory to write.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     to: Annotated[Literal["ctranslate2", "huggingface"], typer.Option("--to", help="The format.")] = "ctranslate2",
     precision: Annotated[
         Literal["int8", "float32"],

@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headwise.cli.options import Engine, Model, Precision
 from headwise.cli.translate import one_line, output, warn
 from headwise.errors import UsageError
 
@@ -21,21 +22,15 @@ def fill(
     text: Annotated[
         list[str] | None, typer.Argument(help="Text with [MASK] where a word is missing. [default: standard input]")
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     input_file: Annotated[str, typer.Option("--input", "-i", help="File to fill line by line.")] = "-",
     output_file: Annotated[str, typer.Option("--output", "-o", help="File to write.")] = "-",
     top: Annotated[
         int, typer.Option("--top", min=1, help="Candidates per gap; with 1 the filled text alone is printed.")
     ] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per text, with all candidates.")] = False,
-    engine: Annotated[
-        Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) where it can run the model."),
-    ] = "auto",
-    precision: Annotated[
-        Literal["int8", "float32"],
-        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 matches torch."),
-    ] = "int8",
+    engine: Engine = "auto",
+    precision: Precision = "int8",
 ) -> None:
     """Fill the gaps of a text: print probability, candidate and filled text for each, separated by tabs.
 

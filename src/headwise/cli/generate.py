@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def generate(
         list[str] | None,
         typer.Argument(metavar="[PROMPT]...", help="Text to continue; may be repeated. [default: standard input]"),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="Maximum number of tokens to generate.")] = 200,
     temperature: Annotated[
         float, typer.Option("--temperature", help="Below 1 less varied, above 1 more; 0 takes the most likely token.")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.errors import UsageError
 
 What = Literal[
@@ -17,7 +18,7 @@ What = Literal[
 
 def look(
     text: Annotated[str, typer.Argument(help="The sentence to look at, or the file of a picture or sound.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     source_language: Annotated[
         str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
     ] = "",

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.errors import UsageError
 
 
 def score(
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     source: Annotated[str, typer.Option("--source", help="Source side of parallel text.")] = "",
     target: Annotated[str, typer.Option("--target", help="Target side, which is scored.")] = "",
     text: Annotated[str, typer.Option("--text", help="Text for a language model; each line is scored by itself.")] = "",

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from headwise.cli.options import Model
 from headwise.cli.translate import output, warn
 from headwise.errors import UsageError
 
 
 def transcribe(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="WAV, FLAC, OGG or MP3, of any length.")],
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     output_file: Annotated[
         str, typer.Option("--output", "-o", help="File to write; it appears when everything is transcribed.")
     ] = "-",

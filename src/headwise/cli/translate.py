@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from headwise.cli.options import Engine, Model, Precision
 from headwise.cli.progress import Advance, progress
 from headwise.config.ranks import Ranks
 from headwise.errors import UsageError
@@ -25,7 +26,7 @@ def translate(
     text: Annotated[
         list[str] | None, typer.Argument(help="Text to translate. [default: standard input, line by line]")
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model directory, such as RUN/model.")] = "",
+    model: Model = "",
     source_language: Annotated[
         str, typer.Option("--from", help="Instead of --model: use a shipped model that translates from this language …")
     ] = "",
@@ -50,14 +51,8 @@ def translate(
     length_penalty: Annotated[
         float | None, typer.Option("--length-penalty", help="Higher favours longer output. [default: the model's]")
     ] = None,
-    engine: Annotated[
-        Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="auto: ctranslate2 (fast on CPUs) if it supports the options."),
-    ] = "auto",
-    precision: Annotated[
-        Literal["int8", "float32"],
-        typer.Option("--precision", help="Of the ctranslate2 engine: int8 is faster, float32 matches torch."),
-    ] = "int8",
+    engine: Engine = "auto",
+    precision: Precision = "int8",
     n_best: Annotated[int, typer.Option("--n-best", help="Translations per line, best first, separated by tabs.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="Append a tab and the score to each translation.")] = False,
     alignments: Annotated[

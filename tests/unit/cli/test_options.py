@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import importlib
+from typing import get_type_hints
+
+import pytest
+
+from headwise.cli import options
+
+
+@pytest.mark.parametrize("name", ["Model", "Engine", "Precision"])
+@pytest.mark.parametrize("command", ["classify", "embed", "fill", "translate"])
+def test_an_option_of_several_commands_reads_alike(command: str, name: str) -> None:
+    called = getattr(importlib.import_module(f"headwise.cli.{command}"), command)
+    assert get_type_hints(called, include_extras=True)[name.lower()] == getattr(options, name)
