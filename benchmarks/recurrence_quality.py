@@ -42,8 +42,8 @@ def recipe_of(name: str, direction: str, minutes: float, corpora: Path) -> tuple
     }  # fmt: skip
     for section, stem in (("data", "train"), ("data.validation", "val"), ("data.test", "test_2016_flickr")):
         values |= {
-            f"{section}.source": f"multi30k/{stem}.{source}.gz",
-            f"{section}.target": f"multi30k/{stem}.{target}.gz",
+            f"{section}.source": str(corpora / "multi30k" / f"{stem}.{source}.gz"),
+            f"{section}.target": str(corpora / "multi30k" / f"{stem}.{target}.gz"),
         }
     found, base = load_recipe(recipe, [f"{key}={json.dumps(value)}" for key, value in values.items()], corpora)
     # With minutes alone, `train` measures an update and plans a schedule that ends with the time.
