@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_pictures import write_picture_recipe
-from small_tables import write_table_recipe
+from small_tables import labelled_texts, write_table, write_table_recipe
 from small_texts import write_embed_recipe, write_fill_recipe, write_span_recipe
 
 
@@ -23,6 +23,23 @@ def classifier_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier of animals, colours and numbers; its tables are in the folder above its run."""
     folder = tmp_path_factory.mktemp("classifier")
     return train_recipe(write_table_recipe(folder), folder / "run")
+
+
+@pytest.fixture(scope="session")
+def pair_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of pairs: what most words of both texts are."""
+    folder = tmp_path_factory.mktemp("pairs")
+    columns = ("text", "second", "label")
+    recipe = write_table_recipe(folder, data={"columns": list(columns)})
+    for seed, name in enumerate(("train", "val")):
+        rows = [(*cut_in_two(text), label) for text, label in labelled_texts(300, seed)]
+        write_table(folder / f"{name}.csv", rows, columns)
+    return train_recipe(recipe, folder / "run")
+
+
+def cut_in_two(text: str) -> tuple[str, str]:
+    first, second = text.split(" ", 1)
+    return first, second
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fixtures_page import HOSTILE, Opened
+from running import serving
 
 from headwise.workflows.load import load
 
@@ -79,6 +80,26 @@ def test_words_are_coloured_by_what_moved_the_label(
     frame.locator("html[data-shown]").wait_for(state="attached")
     assert frame.locator("#coloured-label").inner_text() == "animals"
     assert opened.problems == []
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_a_model_of_pairs_has_a_field_for_the_second_text(browser: Any, pair_model: Path, locale: str) -> None:
+    with serving("--model", f"pairs={pair_model}") as running:
+        opened = opened_at(browser, running.url, "classify", locale=locale)
+        page = opened.page
+        page.fill("#classify-text", "dog")
+        page.click("#classify-run")
+        assert not [url for url in opened.requests if url.endswith("/classify")], "half of a pair is not sent"
+        page.get_by_label("第二段文本" if locale == "zh-CN" else "Second text").fill("cat horse red")
+        page.keyboard.press("Control+Enter")
+        opened.text("#classify-answers .verdict-label", "animals")
+        page.click("#moved-box summary")
+        words = page.locator("#moved bdi")
+        words.first.wait_for()
+        assert words.all_inner_texts() == ["dog", "cat", "horse", "red"]
+        page.click("#classify-look")
+        page.frame_locator("#look-place iframe").locator("html[data-shown]").wait_for(state="attached")
+        assert opened.problems == []
 
 
 LINES = ["dog cat horse", "", "red blue green", "<b>one</b> two three", "red red blue"]

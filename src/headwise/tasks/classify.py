@@ -259,11 +259,12 @@ class Classify(Task):
     def look(self, opened: Classifier, item: Any, target: str | None = None, **options: Any) -> Seen:
         if target is not None and target not in opened.labels:
             raise UsageError(f"the model has no label '{target}'; it has {', '.join(opened.labels[:20])}")
-        label = target or opened.classify([item])[0].label
+        (given,) = opened.inputs.items([item], opened.assets) if isinstance(item, str) else [item]
+        label = target or opened.classify([given])[0].label
         from headwise.bundle.weights import load_model
 
         network = getattr(opened.engine, "network", None) or load_model(opened.bundle)
-        return opened.inputs.look(network, opened.assets, item, opened.labels.index(label), opened.longest)
+        return opened.inputs.look(network, opened.assets, given, opened.labels.index(label), opened.longest)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedClassifier:
         return ServedClassifier(

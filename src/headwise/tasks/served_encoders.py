@@ -66,9 +66,9 @@ class ServedClassifier:
         one_torch_thread()
         if isinstance(item, bytes):
             return self._on_torch.look(self.opened.inputs.decode(item, MOST_PIXELS), target)
-        if self.reads != "text":
-            raise UsageError("a server does not show the attention in pairs of texts; use headwise look")
-        check_shown(self.size(self.encode([item])[0]), MOST_SHOWN)
+        if self.reads == "pair" and item.count("\t") != 1:
+            raise UsageError("this model reads pairs of texts: put a tab between the two")
+        check_shown(self.size(self.encode(self.opened.inputs.items([item], self.opened.assets))[0]), MOST_SHOWN)
         return self._on_torch.look(item, target)
 
     @cached_property

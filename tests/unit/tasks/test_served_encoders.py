@@ -35,6 +35,20 @@ def test_a_classifier_is_served_as_it_is_used(classifier_model: Path) -> None:
         served.look("red dog", "plants")
 
 
+def test_a_look_at_a_pair_has_a_tab_between_its_texts(pair_model: Path) -> None:
+    served = serve(pair_model)
+    assert isinstance(served, ServedClassifier)
+    assert served.facts.reads == "pair"
+    found = served.explain("red dog\tblue", "colours")
+    assert [word.strip() for word, _ in found["words"]] == ["red", "dog", "blue"]
+    with pytest.raises(UsageError, match="put a tab between the two"):
+        served.look("red dog", None)
+    opened = load(pair_model)
+    assert opened.classify([("red dog", "blue")])[0].label == "colours"
+    with pytest.raises(UsageError, match="reads pairs of texts"):
+        opened.classify(["red dog"])
+
+
 def test_an_embedder_is_served_as_it_is_used(embedder_model: Path) -> None:
     served = serve(embedder_model, "torch")
     assert isinstance(served, ServedEmbedder)

@@ -1,8 +1,9 @@
-// The label of a text or a picture, how probable each label is, and what moved it.
+// The label of a text, a pair of texts or a picture, how probable each label is, and what moved it.
 import { formOf, isAbort, postJson } from "./api.js";
 import { Asking, bars } from "./asking.js";
 import { byId, make, show } from "./dom.js";
 import { number, t } from "./language.js";
+import { recallDraft, rememberDraft } from "./settings.js";
 
 export const start = (page) => new Classify("classify", page);
 
@@ -11,6 +12,9 @@ class Classify extends Asking {
     super(name, page);
     this.pictures = null; // loaded when there is a model that reads pictures
     this.asking = null; // the AbortController of the question about what moved the label
+    this.second = this.part("second"); // of a model that reads pairs
+    this.second.value = recallDraft("classify-second");
+    this.second.addEventListener("input", () => rememberDraft("classify-second", this.second.value));
     byId("moved-box").addEventListener("toggle", () => this._explain());
   }
 
@@ -33,6 +37,7 @@ class Classify extends Asking {
     }
     this.pictures?.show(isPicture);
     show(this.input, !isPicture);
+    show(this.second, this._reads === "pair");
     this.draw();
   }
 
@@ -41,12 +46,21 @@ class Classify extends Asking {
   }
 
   question() {
-    if (this._reads !== "image") return super.question();
+    if (this._reads === "text") return super.question();
+    if (this._reads === "pair") return this._pair();
     const taken = this.pictures?.taken;
     if (!taken) return null;
     const model = this.pick.chosen.name;
     const item = { text: taken.name || t("picture.unnamed"), file: async () => taken.blob, number: taken.number, model };
     return { body: formOf({ image: taken.blob, model, top: 5 }), item };
+  }
+
+  /** Both texts; the Look view gets them with a tab between, as `headwise look` does. */
+  _pair() {
+    const [text, second] = [this.input.value, this.second.value].map((one) => one.replaceAll("\t", " "));
+    if (!text.trim() || !second.trim()) return null;
+    const model = this.pick.chosen.name;
+    return { body: { text, second, model, top: 5 }, item: { text: `${text}\t${second}`, model } };
   }
 
   async run() {

@@ -72,8 +72,7 @@ async function view(name) {
 }
 
 async function offerView(name, models, limit) {
-  // Pairs of texts have no view yet.
-  const own = models.filter(({ kind, reads }) => kind === TASKS[name] && reads !== "pair");
+  const own = models.filter(({ kind }) => kind === TASKS[name]);
   if (own.length) await (await view(name)).setModels(own, limit);
   offer(name, own.length > 0);
 }

@@ -47,7 +47,9 @@ class LookFields(RequestBody):
 
 
 class LookBody(LookFields):
-    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_LOOK, pattern=r"\S")]
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_LOOK, pattern=r"\S")] = Field(
+        description="For a model that reads pairs: both texts, with a tab between them."
+    )
 
 
 class LookForm(LookFields):

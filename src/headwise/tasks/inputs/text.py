@@ -16,7 +16,7 @@ from headwise.config.schema import Recipe
 from headwise.data.joined_texts import encoded
 from headwise.data.rows import LABEL, LabelCodes, Table, TableRows, ordered
 from headwise.data.store import Store
-from headwise.errors import DataError, RecipeError
+from headwise.errors import DataError, RecipeError, UsageError
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation
 from headwise.tasks.fast_encoders import label_encoder
 from headwise.tasks.inputs.interface import Examples, Inputs
@@ -172,8 +172,10 @@ class TextInputs(Inputs):
 
     def encode(self, items: Sequence[Any], assets: Assets, longest: int | None) -> list[Any]:
         """Token ids with begin and end of sentence; of a text that is too long the beginning."""
-        tokenizer = assets.tokenizers.source
-        columns = list(zip(*items, strict=True)) if _texts(assets) == 2 else [items]
+        tokenizer, pairs = assets.tokenizers.source, _texts(assets) == 2
+        if pairs and any(isinstance(item, str) or len(item) != 2 for item in items):
+            raise UsageError("this model reads pairs of texts: give two texts for each, (first, second)")
+        columns = list(zip(*items, strict=True)) if pairs else [items]
         return encoded([tokenizer.encode_ragged(list(column)) for column in columns], longest)
 
     def cost(self, one: Any) -> int:
@@ -189,8 +191,7 @@ class TextInputs(Inputs):
     def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Look:
         from headwise.look.encoder import look_at_label
 
-        (given,) = self.items([item], assets) if isinstance(item, str) else [item]
-        (ids,) = self.encode([given], assets, longest)
+        (ids,) = self.encode([item], assets, longest)
         return look_at_label(network, assets.tokenizers.source, ids, assets.labels[answer], answer)
 
     def fast_engine(self, bundle: Bundle, assets: Assets, precision: str) -> Any:
