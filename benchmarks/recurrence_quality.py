@@ -3,8 +3,9 @@
     python benchmarks/recurrence_quality.py [--minutes 20] [--directions en-de de-en] [--only none …] [--json FILE]
 
 Multi30k from --corpora (or HEADWISE_DATA); one BPE vocabulary of 4,000 for all. Each model is trained for `--minutes`
-as by `headwise train`, with a schedule that ends with them, one after the other, and then translates the test set of
-2016 with a beam of 5. A run that has ended is kept in --work and is not run again. All of it takes 8 times `--minutes`.
+as by `headwise train`, with a schedule that ends with them and a tenth of it as warm-up, one after the other, and then
+translates the test set of 2016 with a beam of 5. A run that has ended is kept in --work and is not run again. All of it
+takes 8 times `--minutes`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def recipe_of(name: str, direction: str, minutes: float, corpora: Path) -> tuple
     recipe, changes = CONTESTANTS[name]
     source, target = direction.split("-")
     values = {
-        **changes, "training.minutes": minutes, "training.validate_every": 10**6, "data.languages": [source, target]
+        **changes, "training.minutes": minutes, "training.warmup": 0.1, "training.validate_every": 10**6,
+        "data.languages": [source, target],
     }  # fmt: skip
     for section, stem in (("data", "train"), ("data.validation", "val"), ("data.test", "test_2016_flickr")):
         values |= {
