@@ -81,3 +81,13 @@ def test_a_wrong_architecture_is_one_clear_line(options: dict[str, int], words: 
 def test_a_translation_needs_a_source() -> None:
     with pytest.raises(HeadwiseError, match="starts from a source"):
         hw.RecurrentSeq2Seq(source_vocab=11, **SIZES).start(None)
+
+
+def test_generate_writes_what_the_whole_pass_finds_likeliest() -> None:
+    torch.manual_seed(3)
+    model = RecurrentSeq2Seq(source_vocab=11, model_dim=16, hidden_dim=16).eval()
+    source, lengths = torch.randint(4, 11, (4, 5)), torch.tensor([5, 3, 2, 4])
+    written = model.generate(source, 6, lengths)
+    read = torch.cat([torch.full((4, 1), 2), written[:, :-1]], dim=1)
+    likeliest = model(source, read, lengths).argmax(dim=-1)
+    assert torch.equal(written[written != 0], likeliest[written != 0])
