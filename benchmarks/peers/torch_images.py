@@ -26,9 +26,9 @@ PROBE, SKIPPED = 60, 20  # updates of the probe, of which the first do not count
 
 
 class PlainViT(nn.Module):
-    """Patches of 4 × 4, [CLS], learned positions and pre-norm layers: 0.24 million weights."""
+    """Patches of 4 × 4, [CLS], learned positions and pre-norm layers: 0.41 million weights."""
 
-    def __init__(self, width: int = 96, heads: int = 3, layers: int = 3, inner: int = 192, patch: int = 4) -> None:
+    def __init__(self, width: int = 128, heads: int = 4, layers: int = 3, inner: int = 256, patch: int = 4) -> None:
         super().__init__()
         self.patches = nn.Conv2d(1, width, patch, stride=patch)
         self.first = nn.Parameter(torch.zeros(1, 1, width))
@@ -46,16 +46,16 @@ class PlainViT(nn.Module):
 
 
 def small_cnn() -> nn.Module:
-    """Three blocks of convolution, batch norm and pooling, then two linear maps: 0.24 million weights."""
+    """Three blocks of convolution, batch norm and pooling, then two linear maps: 0.43 million weights."""
     blocks: list[nn.Module] = []
-    for before, after in ((1, 32), (32, 64), (64, 128)):
+    for before, after in ((1, 48), (48, 96), (96, 192)):
         blocks += [
             nn.Conv2d(before, after, 3, padding=1, bias=False),
             nn.BatchNorm2d(after),
             nn.ReLU(),
             nn.MaxPool2d(2),
         ]
-    return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(128 * 3 * 3, 128), nn.ReLU(), nn.Linear(128, 10))
+    return nn.Sequential(*blocks, nn.Flatten(), nn.Linear(192 * 3 * 3, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 MODELS = {"vit": PlainViT, "cnn": small_cnn}
