@@ -17,6 +17,8 @@ from headwise.look.page import EXPLAINED, HEADINGS, page
 from headwise.look.panels import Floats
 from headwise.look.token_labels import Reading, Token
 
+WEB = resources.files("headwise.look").joinpath("web")
+
 
 class Elements(HTMLParser):
     """Names and attributes of all elements, as a browser would find them."""
@@ -141,17 +143,27 @@ def test_400_tokens_of_the_base_model_stay_under_50_megabytes(seen: Look, layers
     assert 1e6 < size < 50e6
 
 
-def test_every_word_of_the_page_has_its_chinese() -> None:
-    folder = resources.files("headwise.look").joinpath("web")
-    words, markup, script = (
-        folder.joinpath(name).read_text(encoding="utf-8") for name in ("words.js", "page.html", "page.js")
-    )
+def known_in_chinese() -> set[str]:
+    words = WEB.joinpath("words.js").read_text(encoding="utf-8")
     table = words[words.index("{") : words.index("};")]
-    known = set(re.findall(r'^  "?(.*?)"?:(?: "|$)', table, re.MULTILINE))
+    return set(re.findall(r'^  "?(.*?)"?:(?: "|$)', table, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["page", "picture", "sound"])
+def test_every_word_of_the_page_has_its_chinese(name: str) -> None:
+    markup, script = (WEB.joinpath(f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
     body = re.sub(r"\{\{\w+\}\}", "", markup[markup.index("<body>") :])
     static = {" ".join(text.split()) for text in re.findall(r">([^<]+)<", body)} | set(
-        re.findall(r'aria-label="(.*?)"', body)
+        re.findall(r'(?:aria-label|alt)="(.*?)"', body)
     )
-    told = set(re.findall(r'\bt\("(.*?)"', script)) | {*HEADINGS.values(), *EXPLAINED.values(), *TITLES.values()}
+    told = set(re.findall(r'\bt\("(.*?)"', script)) | set(re.findall(r'^  \w+: "(.*?)",$', script, re.MULTILINE))
     wanted = {text for text in static | told if re.search(r"[A-Za-z]{2,}", text)}
-    assert wanted <= known, wanted - known
+    assert wanted <= known_in_chinese(), wanted - known_in_chinese()
+
+
+def test_what_panels_are_called_has_its_chinese(seen: Look) -> None:
+    panels = [panel for what in ("attention", "alignment", "positions", "saliency") for panel in seen.panels(what)]
+    of_panels = {text for panel in panels for text in (panel.title, panel.row_title, panel.column_title)}
+    biases = {title.replace("self-attention", "position bias") for title in TITLES.values()}
+    wanted = of_panels | biases | {*HEADINGS.values(), *EXPLAINED.values(), *TITLES.values()}
+    assert wanted <= known_in_chinese(), wanted - known_in_chinese()
