@@ -18,7 +18,7 @@ HEAD = """# Settings
 Every setting of a recipe, with its default. A recipe names what it changes; what it leaves out is chosen by the size of the data and the speed of the machine
 where `headwise train` says so, and else has the default below. This page is written by `docs/make_settings.py`.
 
-Chosen are an end and a validation part, preset, norm and dropout, the size of the vocabulary, and the optimisation: schedule, learning rate, warm-up,
+Chosen are an end and a validation part, preset, norm and dropout, the size of the vocabulary, and the optimisation: optimizer, schedule, learning rate, warm-up,
 batch size and how often to validate, save and log. A single setting of these replaces only itself. A recipe that names `training.schedule`, or a
 `learning_rate` of 0.1 or more, which is the factor of the paper's schedule, decides about the optimisation itself; the defaults below are the paper's.
 """

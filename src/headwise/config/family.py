@@ -79,6 +79,8 @@ class Family:
     default_preset: str = ""
     # Where only files are given: by the field of [data] that names them, the task that it is then trained for.
     default_for: Mapping[str, str] = field(default_factory=dict)
+    # What it learns best with where the recipe leaves that open: an optimizer and the peak of its learning rate.
+    optimizer: tuple[str, float] | None = None
     # Presets by the number of training lines, smallest first: (most lines, preset).
     by_size: tuple[tuple[float, str], ...] = ()
 

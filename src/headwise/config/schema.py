@@ -280,7 +280,9 @@ class Training(Section):
     accumulate: Annotated[int, Field(ge=1, le=1000)] = Field(
         1, description="micro-batches that an update is computed in (same numbers, less memory)"
     )
-    optimizer: Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"] = Field("adam", description="by name")
+    optimizer: Literal["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "adafactor"] = Field(
+        "adam", description="by name"
+    )
     betas: Annotated[tuple[Fraction, Fraction], BeforeValidator(_as_tuple)] = Field(
         (0.9, 0.98), description="Adam's decay rates (the paper's)"
     )

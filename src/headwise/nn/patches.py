@@ -5,6 +5,7 @@ Axis letters here: B batch, C channels, P side of a patch, R rows and G columns 
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
@@ -15,6 +16,7 @@ from headwise.errors import ShapeError
 from headwise.nn.positions import sinusoidal_positions
 
 Grid = tuple[int, int]  # rows and columns
+RELU_GAIN = math.sqrt(2 / (1 - 1 / math.pi))  # 1 / the standard deviation of relu(x) for a standard normal x
 
 
 class PatchEmbedding(nn.Module):
@@ -48,6 +50,10 @@ class ConvolutionalStem(nn.Module):
 
     Each layer halves the picture, so there are log2(patch_size) of them; widths double up to `model_dim`. Neighbouring
     tokens share pixels, and the first layers know of edges what a Transformer would have to learn from many pictures.
+
+    Filters are standardised whenever they are used (Brock et al. 2021, arXiv 2101.08692). What ReLU puts out is
+    positive, and a filter that does not sum to zero passes its mean on: a large vector that all pictures have in
+    common. Batch norm removes it as well, but has running means to keep.
     """
 
     def __init__(self, channels: int, patch_size: int, model_dim: int) -> None:
@@ -59,17 +65,16 @@ class ConvolutionalStem(nn.Module):
         self.channels = channels
         count = patch_size.bit_length() - 1
         widths = [channels, *(max(1, model_dim >> (count - 1 - number)) for number in range(count))]
-        self.convolutions = nn.ModuleList(
-            nn.Conv2d(before, after, 3, padding=1, bias=False) for before, after in pairwise(widths)
-        )
+        self.convolutions = nn.ModuleList(nn.Conv2d(before, after, 3, padding=1) for before, after in pairwise(widths))
         for convolution in self.convolutions:
             nn.init.kaiming_normal_(convolution.weight)  # type: ignore[arg-type]
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
 
     def forward(self, pixels: Tensor) -> Tensor:  # (B, C, height, width) -> (B, R·G, D)
         x = pixels
         for convolution in self.convolutions:
-            x = _convolve_channels_last(x, convolution.weight)  # type: ignore[arg-type]
-            x = F.relu(F.max_pool2d(x, 3, stride=2, padding=1))  # same as relu first, on a quarter
+            x = _convolve_channels_last(x, standardised(convolution.weight), convolution.bias)  # type: ignore[arg-type]
+            x = RELU_GAIN * F.relu(F.max_pool2d(x, 3, stride=2, padding=1))  # same as relu first, on a quarter
         return x.flatten(2).transpose(1, 2)
 
     def grid(self, height: int, width: int) -> Grid:
@@ -79,7 +84,13 @@ class ConvolutionalStem(nn.Module):
         return height, width
 
 
-def _convolve_channels_last(pixels: Tensor, weight: Tensor) -> Tensor:
+def standardised(weight: Tensor) -> Tensor:
+    """Each filter with mean 0 and variance 1 / (number of its inputs): (out, in, 3, 3) -> the same shape."""
+    fan_in = math.prod(weight.shape[1:])
+    return F.layer_norm(weight, weight.shape[1:]) / math.sqrt(fan_in)
+
+
+def _convolve_channels_last(pixels: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Convolves 3 × 3 with an output whose channels are last, the layout in which pooling and matrix products are fast.
 
     With one channel both layouts are the same, and PyTorch takes the slow one. A second channel of zeros tells them
@@ -87,7 +98,7 @@ def _convolve_channels_last(pixels: Tensor, weight: Tensor) -> Tensor:
     """
     if pixels.size(1) == 1:
         pixels, weight = F.pad(pixels, (0, 0, 0, 0, 0, 1)), F.pad(weight, (0, 0, 0, 0, 0, 1))
-    return F.conv2d(pixels.contiguous(memory_format=torch.channels_last), weight, padding=1)
+    return F.conv2d(pixels.contiguous(memory_format=torch.channels_last), weight, bias, padding=1)
 
 
 class LearnedGrid(nn.Module):

@@ -123,28 +123,40 @@ def optimisation(recipe: Recipe, width: int, batch_tokens: int, size: str) -> li
     # Norms after the residual sum make a short warm-up to a high rate unstable (Xiong et al. 2020).
     post = (model.preset is not None or bool(model.own)) and getattr(model.settings, "norm", "") == "post"
     width = (start_width(recipe.model.from_) if recipe.model.from_ is not None else None) or width
+    named, peak, reason = optimizer_of(recipe, width)
     if optimises_itself(recipe):
-        peak = round((FINE_TUNING_SHARE if fine_tuned else 1.0) * peak_rate(width), 6)
+        peak = round((FINE_TUNING_SHARE if fine_tuned else 1.0) * peak, 6)
         wanted = recipe.training.schedule != "noam"
-        return [Choice("training.learning_rate", peak, f"width {width}")] if wanted else []
+        return [*named, Choice("training.learning_rate", peak, reason)] if wanted else []
     if fine_tuned:
-        return fine_tuning(width, batch_tokens, size)
-    peak = peak_rate(width) / (2 if post else 1)
+        return [*named, *fine_tuning(peak, batch_tokens, size)]
+    peak = peak / (2 if post else 1)
     return [
+        *named,
         Choice("training.batch_tokens", batch_tokens, size),
         Choice("training.schedule", "cosine", "ends at 0 in any time"),
-        Choice("training.learning_rate", round(peak, 5), f"width {width}" + (", post-norm" if post else "")),
+        Choice("training.learning_rate", round(peak, 5), reason + (", post-norm" if post else "")),
         Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
         Choice("training.ema", 0.999, "averaged weights score better"),
     ]
 
 
-def fine_tuning(width: int, batch_tokens: int, size: str) -> list[Choice]:
+def optimizer_of(recipe: Recipe, width: int) -> tuple[list[Choice], float, str]:
+    """The family's own optimizer, if it has one and the recipe names none; the peak of the rate, and its reason."""
+    family = require_family(recipe.model.family)
+    free = left_out(recipe, "training.optimizer") and left_out(recipe, "training.learning_rate")
+    if family.optimizer is None or not free:
+        return [], peak_rate(width), f"width {width}"
+    name, peak = family.optimizer
+    return [Choice("training.optimizer", name, f"family {family.name}")], peak, name
+
+
+def fine_tuning(peak: float, batch_tokens: int, size: str) -> list[Choice]:
     """A model that has learned already: a low rate that only falls, and hardly any warm-up."""
     return [
         Choice("training.batch_tokens", batch_tokens, size),
         Choice("training.schedule", "linear", "fine-tuning"),
-        Choice("training.learning_rate", round(FINE_TUNING_SHARE * peak_rate(width), 6), "fine-tuning"),
+        Choice("training.learning_rate", round(FINE_TUNING_SHARE * peak, 6), "fine-tuning"),
         Choice("training.warmup", 0.03, "fine-tuning"),
         Choice("training.clip_norm", 1.0, "a bad batch does no harm"),
     ]

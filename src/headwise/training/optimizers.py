@@ -26,6 +26,8 @@ def build_optimizer(settings: Training, parameters: Iterable[nn.Parameter]) -> t
             return torch.optim.Adam(parameters, rate, settings.betas, settings.epsilon, decay, fused=True)
         case "adamw":
             return torch.optim.AdamW(parameters, rate, settings.betas, settings.epsilon, decay, fused=True)
+        case "adafactor":  # its rate is relative to the size of each weight matrix (Shazeer & Stern 2018, section 8)
+            return torch.optim.Adafactor(parameters, rate, weight_decay=decay)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

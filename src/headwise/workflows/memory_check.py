@@ -18,7 +18,7 @@ from headwise.errors import RecipeError, ShapeError
 from headwise.models.registry import build_model
 
 # Numbers that an optimizer keeps per parameter, beside the parameter and its gradient.
-_KEPT = {"sgd": 0, "momentum": 1, "adagrad": 1, "rmsprop": 1, "adam": 2, "adamw": 2}
+_KEPT = {"sgd": 0, "momentum": 1, "adagrad": 1, "rmsprop": 1, "adam": 2, "adamw": 2, "adafactor": 0}
 _BYTES = 4  # weights, gradients and averages are float32, whatever the products are computed in
 _BEYOND = 1 << 62  # parameters: more than there can be
 

@@ -29,6 +29,8 @@ def check_settings(recipe: Recipe) -> None:
             f"schedule '{settings.schedule}' falls to training.minimum_rate = {settings.minimum_rate:g}, which must be "
             f"below training.learning_rate = {settings.learning_rate:g}"
         )
+    if settings.optimizer == "adafactor" and settings.shard:
+        raise RecipeError("training.shard cannot split the state of adafactor: set training.optimizer = 'adamw'")
     task.check(recipe)
     validated = recipe.data.validated or recipe.data.split or left_out(recipe, "data.split")
     if not validated and (settings.best != "loss" or settings.patience):

@@ -25,11 +25,18 @@ def test_patches_are_a_convolution_whose_stride_is_its_width(size: tuple[int, in
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(28, 28), (32, 20), (29, 31)])
-def test_the_stem_is_convolution_relu_and_pooling(size: tuple[int, int], channels: int) -> None:
-    stem = ConvolutionalStem(channels, 4, 8)
-    x = pixels = torch.randn(2, channels, *size, requires_grad=True)
+def test_the_stem_is_convolution_relu_and_pooling_with_standardised_filters(
+    size: tuple[int, int], channels: int
+) -> None:
+    stem = ConvolutionalStem(channels, 4, 8).double()
+    x = pixels = torch.randn(2, channels, *size, dtype=torch.float64, requires_grad=True)
     for convolution in stem.convolutions:
-        x = F.max_pool2d(F.relu(convolution(x)), 3, stride=2, padding=1)
+        torch.nn.init.normal_(convolution.bias)
+        weight = convolution.weight
+        mean, variance = weight.mean((1, 2, 3), keepdim=True), weight.var((1, 2, 3), keepdim=True, correction=0)
+        filters = (weight - mean) / torch.sqrt((variance + 1e-5) * weight[0].numel())
+        x = F.max_pool2d(F.relu(F.conv2d(x, filters, convolution.bias, padding=1)), 3, stride=2, padding=1)
+        x = x * (2 / (1 - 1 / torch.pi)) ** 0.5
     assert [tuple(c.weight.shape) for c in stem.convolutions] == [(4, channels, 3, 3), (8, 4, 3, 3)]
     assert stem.grid(*size) == tuple(x.shape[2:])
     found, expected = stem(pixels), x.flatten(2).transpose(1, 2)
@@ -39,7 +46,21 @@ def test_the_stem_is_convolution_relu_and_pooling(size: tuple[int, int], channel
         torch.autograd.grad(found.pow(2).sum(), inputs), torch.autograd.grad(expected.pow(2).sum(), inputs), strict=True
     )
     for one, other in gradients:
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(one, other)
+
+
+def test_what_all_pictures_have_in_common_does_not_drown_what_tells_them_apart() -> None:
+    torch.manual_seed(1)
+    pixels = torch.randn(64, 1, 28, 28) * 0.5 - 0.8  # mostly dark, as pictures on a black ground are
+    tokens = ConvolutionalStem(1, 8, 64)(pixels)
+    common = tokens.mean(dim=(0, 1))
+    plain = pixels
+    for convolution in ConvolutionalStem(1, 8, 64).convolutions:
+        plain = F.max_pool2d(F.relu(convolution(plain)), 3, stride=2, padding=1)
+    plain_common = plain.mean(dim=(0, 2, 3))
+    share = common.square().sum() / tokens.square().sum(-1).mean()
+    plain_share = plain_common.square().sum() / plain.square().sum(1).mean()
+    assert share < plain_share - 0.1
 
 
 @pytest.mark.parametrize("patch_size", [1, 3, 6])

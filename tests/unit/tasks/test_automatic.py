@@ -113,6 +113,24 @@ def test_a_schedule_of_ones_own_gets_a_rate_and_a_factor_means_the_papers_schedu
     assert "training.schedule" not in chosen(pairs(29_000), training={"learning_rate": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, ("adafactor", 0.02)),
+        ({"schedule": "linear"}, ("adafactor", 0.02)),
+        ({"optimizer": "adam"}, ("adam", 0.0025)),
+        ({"learning_rate": 0.001}, ("adam", 0.001)),
+        ({"schedule": "noam"}, ("adam", 1.0)),
+    ],
+)
+def test_a_family_may_have_an_optimizer_of_its_own(own: dict[str, Any], expected: tuple[str, float]) -> None:
+    recipe = build_recipe(
+        {"data": {"source": "a", "target": "b"}, "model": {"family": "t5", "preset": "t5-tiny"}, "training": own}
+    )
+    completed, _ = choose(recipe, find_task("translate").automatic(recipe, pairs(29_000)))
+    assert (completed.training.optimizer, completed.training.learning_rate) == expected
+
+
 def test_norms_after_each_sub_layer_get_a_lower_rate() -> None:
     assert chosen(pairs(29_000), model={"preset": "tiny"})["training.learning_rate"] == 0.00125
     assert chosen(pairs(29_000), model={"preset": "tiny", "norm": "pre"})["training.learning_rate"] == 0.0025

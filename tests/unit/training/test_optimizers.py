@@ -48,7 +48,7 @@ def test_the_papers_adam_is_the_default() -> None:
     assert (settings.optimizer, settings.betas, settings.epsilon) == ("adam", (0.9, 0.98), 1e-9)
 
 
-@pytest.mark.parametrize("name", ["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw"])
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adagrad", "rmsprop", "adam", "adamw", "adafactor"])
 def test_a_restored_optimizer_goes_on_bit_for_bit(name: str) -> None:
     def step(model: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> None:
         torch.manual_seed(number)

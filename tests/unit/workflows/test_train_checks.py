@@ -14,6 +14,7 @@ from headwise.workflows.train_checks import check_data, check_settings
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"training": {"optimizer": "adafactor", "shard": True}}, "cannot split the state of adafactor"),
         ({"training": {"best": "beauty"}}, r"training\.best = 'beauty' is not a score of the task 'translate'"),
         ({"data": {"split": 0.0}, "training": {"best": "bleu"}}, r"need data\.validation"),
         ({"data": {"split": 0.0}, "training": {"patience": 3}}, r"need data\.validation"),
