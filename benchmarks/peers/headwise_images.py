@@ -87,7 +87,8 @@ class Clock(Hook):
 def learn(request: dict, output: Path, steps: int) -> Clock:
     shutil.rmtree(output, ignore_errors=True)
     changes = {
-        "data.images": f"{request['data']}/train-images-idx3-ubyte.gz", "training.steps": steps,
+        "data.images": f"{request['data']}/train-images-idx3-ubyte.gz",
+        "data.test.images": f"{request['data']}/t10k-images-idx3-ubyte.gz", "training.steps": steps,
         "training.validate_every": steps, "training.save_every": steps, "training.threads": request["threads"],
     }  # fmt: skip
     recipe, base = load_recipe(RECIPE, [f"{name}={json.dumps(value)}" for name, value in changes.items()])
