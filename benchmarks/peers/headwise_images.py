@@ -70,18 +70,18 @@ def prepare(request: dict) -> tuple[Classify, torch.nn.Module]:
 
 
 class Clock(Hook):
-    """Measures the time of the updates after the first ones."""
+    """Measures the processor time of the updates after the first ones."""
 
     def __init__(self) -> None:
         self.began = self.first = 0.0
 
     def begin(self, trainer: Trainer) -> None:
-        self.began = time.perf_counter()
+        self.began = time.process_time()
 
     def after_update(self, trainer: Trainer, *_: Any) -> None:
         if trainer.step == SKIPPED:
-            self.first = time.perf_counter()
-        self.last, self.steps = time.perf_counter(), trainer.step
+            self.first = time.process_time()
+        self.last, self.steps = time.process_time(), trainer.step
 
 
 def learn(request: dict, output: Path, steps: int) -> Clock:
@@ -101,12 +101,13 @@ def quality(request: dict) -> dict:
     """The recipe with as many updates as fit into the minutes, then the test pictures."""
     folder = Path(request["folder"])
     probe = learn(request, folder / "probe", PROBE)
-    steps = max(8, int(60 * request["minutes"] * (PROBE - SKIPPED) / (probe.last - probe.first)))
+    budget = 60 * request["minutes"] * request["threads"]
+    steps = max(8, int(budget * (PROBE - SKIPPED) / (probe.last - probe.first)))
     clock = learn(request, folder / "run", steps)
     model = folder / "run" / "model"
     scores = evaluate(str(model), images=f"{request['data']}/t10k-images-idx3-ubyte.gz").as_dict()
     parameters = sum(p.numel() for p in headwise.load(model).engine.network.parameters())
-    minutes = (clock.last - clock.began) / 60
+    minutes = (clock.last - clock.began) / 60 / request["threads"]
     return {"accuracy": scores["accuracy"], "minutes": minutes, "updates": steps, "parameters": parameters}
 
 

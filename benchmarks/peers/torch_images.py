@@ -81,13 +81,13 @@ def augment(pixels: Tensor) -> Tensor:
 
 
 def train(kind: str, pixels: Tensor, labels: Tensor, steps: int) -> tuple[nn.Module, float, float]:
-    """The averaged model, the seconds of all updates, and those of the updates after the first ones."""
+    """The averaged model, the processor seconds of all updates, and those of the updates after the first ones."""
     torch.manual_seed(1)
     model = MODELS[kind]().train()
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
     optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.98), 1e-8, DECAY, fused=True)
     warmup = max(1, round(WARMUP * steps))
-    order, began, later = torch.empty(0, dtype=torch.int64), time.perf_counter(), 0.0
+    order, began, later = torch.empty(0, dtype=torch.int64), time.process_time(), 0.0
     for step in range(1, steps + 1):
         if len(order) < BATCH:
             order = torch.randperm(len(pixels))
@@ -101,8 +101,8 @@ def train(kind: str, pixels: Tensor, labels: Tensor, steps: int) -> tuple[nn.Mod
         optimizer.step()
         averaged.update_parameters(model)
         if step == SKIPPED:
-            later = time.perf_counter()
-    ended = time.perf_counter()
+            later = time.process_time()
+    ended = time.process_time()
     return averaged, ended - began, ended - later
 
 
@@ -120,11 +120,12 @@ def main() -> None:
     folder, kind = Path(request["data"]), request["sizes"]["model"]
     pixels, labels = read(folder, "train")
     _, _, later = train(kind, pixels, labels, PROBE)
-    steps = max(8, int(60 * request["minutes"] * (PROBE - SKIPPED) / later))
+    budget = 60 * request["minutes"] * request["threads"]
+    steps = max(8, int(budget * (PROBE - SKIPPED) / later))
     model, seconds, _ = train(kind, pixels, labels, steps)
     parameters = sum(p.numel() for p in model.module.parameters())
     right = accuracy(model, *read(folder, "t10k"))
-    figures = {"accuracy": right, "minutes": seconds / 60, "updates": steps, "parameters": parameters}
+    figures = {"accuracy": right, "minutes": seconds / 60 / request["threads"], "updates": steps, "parameters": parameters}
     print(json.dumps(figures), flush=True)
 
 
