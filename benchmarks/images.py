@@ -13,9 +13,9 @@ on PIL: torchvision's wheels do not fit a torch without CUDA), vit-pytorch, whic
 
 Quality: accuracy on the 10,000 test pictures of Fashion-MNIST after the same minutes on the same threads, by processor
 time per thread, which other load on the machine changes less than the clock. Headwise runs its recipe `fashion-mnist`
-with a schedule that fits the minutes. The peers, a plain ViT of the same size on torch.nn.TransformerEncoder and a small
-CNN, get the same pictures, augmentation, optimizer, schedule, label smoothing and averaged weights, from a loop on torch
-alone. How many updates fit is measured on some of them first.
+with a schedule that fits the minutes. The peers, a plain ViT of the same size on torch.nn.TransformerEncoder and a
+small CNN, get the same pictures, augmentation, optimizer, schedule, label smoothing and averaged weights, from a loop
+on torch alone. How many updates fit is measured on some of them first.
 
 Contestants take turns, round by round, each in its own process, so that other load on the machine affects all equally.
 A peer's environment is created under --environments on first use; a peer that cannot be installed is reported.

@@ -4,9 +4,9 @@
 
 Multi30k from --corpora (or HEADWISE_DATA). The T5 is the recipe multi30k-t5 (de→en, en→de, en→fr, fr→en, vocabulary of
 6,000); each Transformer is the preset `tiny` with the same vocabulary size, schedule and batches, trained on one
-direction with Adam at the rate of the recipes multi30k-…. Every run trains for `--minutes`, with a schedule that ends with them, one after the other, and then
-translates the test set of 2016 with a beam of 5. A run that has ended is kept in --work and is not run again. All of it
-takes five times `--minutes`.
+direction with Adam at the rate of the recipes multi30k-…. Every run trains for `--minutes`, with a schedule that ends
+with them, one after the other, and then translates the test set of 2016 with a beam of 5. A run that has ended is kept
+in --work and is not run again. All of it takes five times `--minutes`.
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ def main() -> None:
     model, seconds, _ = train(kind, pixels, labels, steps)
     parameters = sum(p.numel() for p in model.module.parameters())
     right = accuracy(model, *read(folder, "t10k"))
-    figures = {"accuracy": right, "minutes": seconds / 60 / request["threads"], "updates": steps, "parameters": parameters}
+    minutes = seconds / 60 / request["threads"]
+    figures = {"accuracy": right, "minutes": minutes, "updates": steps, "parameters": parameters}
     print(json.dumps(figures), flush=True)
 
 
