@@ -112,6 +112,6 @@ def test_chinese_sentences_have_full_width_punctuation(page: Path) -> None:
 def test_the_main_pages_of_the_handbook_are_there_in_chinese() -> None:
     names = {
         "data", "decoding", "fine-tuning", "language-models", "classify", "python", "transcribe", "fill", "embed",
-        "images", "serving",
+        "images", "long", "serving",
     }  # fmt: skip
     assert names <= {page.stem for page in CHINESE}
