@@ -6,6 +6,7 @@ What is done with each kind of unusual file is in the table of docs/images.md; `
 
 from __future__ import annotations
 
+import re
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -29,6 +30,7 @@ MOST_BYTES = 256 << 20
 _DEEP = ("I;16", "I;16L", "I;16B", "I;16N")
 _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _CONVERTED = ("P", "CMYK", "YCbCr")
+_WEBP = re.compile(rb"RIFF....WEBP", re.DOTALL)  # Pillow opens no WebP file of which a part is missing
 
 # The size is checked here, and what is too large is refused.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -65,6 +67,8 @@ def decode_picture(
     except Image.DecompressionBombError:
         raise _too_large(name, most_pixels) from None
     except Exception as error:  # decoders raise whatever their format suggests
+        if _WEBP.match(content):
+            raise BadPicture("damaged", "is cut off or damaged; take another copy of it", name) from error
         known = ", ".join(formats)
         raise BadPicture(
             "not-a-picture", f"is not a picture, whatever its name says; give one of {known}", name

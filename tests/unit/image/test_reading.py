@@ -72,7 +72,7 @@ def test_what_is_not_a_picture_is_one_line_that_names_the_file(
 def test_a_picture_that_is_cut_off_is_refused_not_half_grey(format: str) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     content = packed(Image.fromarray(noise), format)
-    with pytest.raises(BadPicture, match=r"cut off or damaged|not a picture"):
+    with pytest.raises(BadPicture, match="cut off or damaged"):
         decode_picture(content[: len(content) * 2 // 3], "photo")
 
 
