@@ -33,13 +33,17 @@ def look_at_input(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> L
     return Look(read, said, said, attention, None, Steps(np.zeros(1, dtype=np.float32), [[]]), find_saliency)
 
 
-def look_at_label(model: Network, tokenizer: Tokenizer, ids: Sequence[int], label: str, answer: int) -> Look:
-    """Runs one pass over an input with its special tokens; saliency (1, S) is that of the class `answer`."""
+def look_at_label(
+    model: Network, tokenizer: Tokenizer, ids: Sequence[int], label: str, answer: int, chance: float
+) -> Look:
+    """Runs one pass over an input with its special tokens; saliency (1, S) is that of the class `answer`.
+
+    `chance` is the probability of that class as the classifier gives it: calibrated, which the network's is not.
+    """
     model.eval()
     text = torch.tensor([list(ids)], device=next(model.parameters()).device)
     with torch.no_grad():
         attention = _attention(model, text)
-        chances = model(text)[0].float().softmax(dim=-1)
 
     def find_saliency() -> Floats:
         entrance = model.entrance()
@@ -47,7 +51,6 @@ def look_at_label(model: Network, tokenizer: Tokenizer, ids: Sequence[int], labe
             raise UsageError("saliency is not available: this family does not define where its embeddings enter")
         return gradient_times_input(entrance, lambda: model(text), torch.tensor([answer], device=text.device))
 
-    chance = float(chances[answer])
     said = Reading([Token(label, label)], [[0]], label)
     steps = Steps(np.array([chance], dtype=np.float32), [[(label, chance)]])
     known = model.entrance() is not None

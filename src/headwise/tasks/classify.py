@@ -260,11 +260,13 @@ class Classify(Task):
         if target is not None and target not in opened.labels:
             raise UsageError(f"the model has no label '{target}'; it has {', '.join(opened.labels[:20])}")
         (given,) = opened.inputs.items([item], opened.assets) if isinstance(item, str) else [item]
-        label = target or opened.classify([given])[0].label
+        found = opened.classify([given])[0]
+        label = target or found.label
         from headwise.bundle.weights import load_model
 
         network = getattr(opened.engine, "network", None) or load_model(opened.bundle)
-        return opened.inputs.look(network, opened.assets, given, opened.labels.index(label), opened.longest)
+        answer, chance = opened.labels.index(label), found.probabilities[label]
+        return opened.inputs.look(network, opened.assets, given, answer, opened.longest, chance)
 
     def serve(self, name: str, bundle: Bundle, engine: str, precision: str) -> ServedClassifier:
         return ServedClassifier(

@@ -17,6 +17,7 @@ def test_attention_and_the_tokens_that_speak_for_a_label(classifier_model: Path,
     assert seen.attention["encoder"].shape == (1, 2, 5, 5)
     assert np.allclose(seen.attention["encoder"].sum(axis=-1), 1, atol=1e-5)
     assert seen.saliency.shape == (1, 5)
+    assert seen.steps.chances[0] == pytest.approx(classifier.classify("dog cat red").probability)  # calibrated too
     for name in ("a.html", "a.svg"):
         seen.save(tmp_path / name)
     seen.save(tmp_path / "words.svg", "saliency")
@@ -29,7 +30,7 @@ def test_saliency_is_the_slope_of_the_log_odds(classifier_model: Path) -> None:
     classifier = headwise.load(classifier_model, engine="torch")
     network, tokenizer = classifier.engine.network, classifier.assets.tokenizers.source
     ids = [2, *tokenizer.encode("dog red one"), 3]
-    found = look_at_label(network, tokenizer, ids, "animals", 0).saliency[0]
+    found = look_at_label(network, tokenizer, ids, "animals", 0, 0.9).saliency[0]
     for place in range(len(ids)):
         odds = []
         for change in (-1e-2, 1e-2):

@@ -201,7 +201,9 @@ class ImageInputs(Inputs):
 
         return (torch.from_numpy(several[0].how.normalised(np.stack([one.pixels for one in several]))),)
 
-    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> PictureLook:
+    def look(
+        self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None, chance: float
+    ) -> PictureLook:
         from headwise.look.picture_look import look_at_picture
 
         encoded = self.encode([item], assets, longest)

@@ -128,6 +128,11 @@ class Inputs(ABC):
         """An engine without torch; raises UsageError where there is none."""
         raise UsageError("ctranslate2 does not run this model; use --engine torch")
 
-    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Seen:
-        """Shows what the network attends to in one item, and what of it speaks for the class `answer`."""
+    def look(
+        self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None, chance: float
+    ) -> Seen:
+        """Shows what the network attends to in one item, and what of it speaks for the class `answer`.
+
+        `chance` is the probability of that class.
+        """
         raise UsageError("headwise look does not support models of this kind yet")

@@ -146,9 +146,8 @@ class TextInputs(Inputs):
         pairs = [tuple(line.split("\t")) for line in given]
         for number, pair in enumerate(pairs, start=1):
             if len(pair) != 2:
-                raise DataError(
-                    f"this model reads pairs of texts with a tab between them, but text {number} has no tab"
-                )
+                has = "has no tab" if len(pair) == 1 else f"has {len(pair) - 1} tabs"
+                raise DataError(f"this model reads pairs of texts with a tab between them, but text {number} {has}")
         return pairs
 
     def examples(self, files: Sequence[str], assets: Assets, columns: Sequence[str] = ()) -> Examples:
@@ -188,11 +187,13 @@ class TextInputs(Inputs):
 
         return pad(Ragged.of(several)), torch.tensor([len(ids) for ids in several])
 
-    def look(self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None) -> Look:
+    def look(
+        self, network: Network, assets: Assets, item: Any, answer: int, longest: int | None, chance: float
+    ) -> Look:
         from headwise.look.encoder import look_at_label
 
         (ids,) = self.encode([item], assets, longest)
-        return look_at_label(network, assets.tokenizers.source, ids, assets.labels[answer], answer)
+        return look_at_label(network, assets.tokenizers.source, ids, assets.labels[answer], answer, chance)
 
     def fast_engine(self, bundle: Bundle, assets: Assets, precision: str) -> Any:
         return label_encoder(bundle, assets.tokenizers, precision)
