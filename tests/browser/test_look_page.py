@@ -226,6 +226,23 @@ def test_the_page_is_dark_where_the_reader_wants_it(browser: Any, seen: Look, tm
     assert light.problems == dark.problems == []
 
 
+def light_of(colour: list[int]) -> float:
+    """Relative luminance (WCAG 2)."""
+    parts = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return float(np.dot(parts, (0.2126, 0.7152, 0.0722)))
+
+
+def test_text_can_be_read_on_every_shade_in_both_themes(shown: Shown) -> None:
+    for _ in range(2):
+        shades = shown.page.evaluate(
+            "[...Array(201).keys()].map(i => shade(i / 100 - 1, 1)).map(rgb => [rgb, contrast(rgb)])"
+        )
+        for ground, ink in shades:
+            low, high = sorted((light_of(ground), {"#000000": 0.0, "#ffffff": 1.0}[ink]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (ground, ink)
+        shown.page.click("#theme")
+
+
 @pytest.mark.parametrize("width", [1200, 420])
 def test_nothing_is_wider_than_the_window(browser: Any, seen: Look, tmp_path: Path, width: int) -> None:
     seen.save(tmp_path / "a.html")

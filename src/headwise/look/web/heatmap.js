@@ -21,9 +21,10 @@ function css(rgb) {
   return `rgb(${rgb.join(" ")})`;
 }
 
+// Black or white, whichever is read better on a colour: at least 4.5 to 1 (relative luminance as in WCAG).
 function contrast(rgb) {
-  const light = (0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2]) / 255;
-  return light > 0.55 ? "#16202e" : "#ffffff";
+  const [red, green, blue] = rgb.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
 const SHADES = 255; // on each side of zero

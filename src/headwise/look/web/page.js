@@ -339,6 +339,8 @@ function start() {
   element("note").querySelector("code").textContent = look.note;
   document.querySelector("nav").hidden = element("views").hidden && look.panels[0].layers * look.panels[0].heads.length === 1;
   element("source-text").hidden = !element("source-text").textContent;
+  // An encoder without labels reads a text and writes none.
+  element("target-text").hidden = element("target-text").textContent === element("source-text").textContent;
   for (const name of ["layer", "head"]) {
     element(name).addEventListener("change", (event) => change({ [name]: event.target.selectedIndex }));
   }
