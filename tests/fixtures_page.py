@@ -47,6 +47,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         times = [{"step": step, "seconds": step / 2, "tokens_per_second": 3600.0} for step in range(10, 110, 10)]
         (run / "times.jsonl").write_text("".join(json.dumps(time) + "\n" for time in times), encoding="utf-8")
     (folder / "ended" / "finished.json").write_text("{}", encoding="utf-8")
+    with open(folder / "ended" / "log.jsonl", "a", encoding="utf-8") as log:  # a classifier's
+        scores = {"log_loss": 0.5, "accuracy": 0.875, "macro_f1": 0.8625, "samples": []}
+        log.write(json.dumps({"event": "validation", "step": 100, **scores}) + "\n")
     (folder / "failed" / "finished.json").write_text(json.dumps({"verdict": FAILED}), encoding="utf-8")
     with open(folder / "live" / ".lock", "w") as lock:  # as a run that is being trained holds it
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -40,19 +40,49 @@ def test_a_text_is_classified_by_keyboard_with_its_probabilities_as_bars(browser
     assert opened.problems == []
 
 
-def test_a_word_is_hidden_by_a_click_and_filled_by_another_on_a_phone(browser: Any, task_server: str) -> None:
-    opened = opened_at(browser, task_server, "fill", viewport={"width": 390, "height": 800}, locale="zh-CN")
-    page = opened.page
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_a_word_is_hidden_by_a_click_and_filled_by_another_on_a_phone(
+    browser: Any, task_server: str, locale: str
+) -> None:
+    opened = opened_at(browser, task_server, "fill", viewport={"width": 390, "height": 800}, locale=locale)
+    page, zh = opened.page, locale == "zh-CN"
     playwright.expect(page.locator("#tab-fill")).to_be_in_viewport(ratio=1)
-    opened.text("#fill-answers", "每个空位的候选词")
+    opened.text("#fill-answers", "每个空位的候选词" if zh else "What may stand in each gap")
     page.fill("#fill-text", "dog cat horse bird fish")
     page.locator("#fill-words button", has_text="horse").click()
     assert page.input_value("#fill-text") == "dog cat [MASK] bird fish"
-    opened.text("#fill-answers h3", "第 1 个空位")
+    opened.text("#fill-answers h3", "第 1 个空位" if zh else "Gap 1")
     assert page.locator("#fill-answers .bars button").first.inner_text() == "horse"
     page.locator("#fill-answers .bars button").first.click()
     assert page.input_value("#fill-text") == "dog cat horse bird fish"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.problems == []
+
+
+@pytest.mark.parametrize("view", ["classify", "fill", "transcribe", "search", "training"])
+def test_the_open_tab_is_seen_whole_on_a_phone(browser: Any, task_server: str, view: str) -> None:
+    opened = opened_at(browser, task_server, view, viewport={"width": 390, "height": 800})
+    playwright.expect(opened.page.locator(f"#tab-{view}")).to_be_in_viewport(ratio=0.99)
+    assert opened.page.evaluate("scrollY") == 0
+
+
+def test_each_view_looks_inside_at_its_own_text(browser: Any, task_server: str) -> None:
+    opened = opened_at(browser, task_server, "classify")
+    page, looked_at = opened.page, opened.page.locator("#look-what option:checked")
+    page.fill("#classify-text", "dog cat red")
+    page.click("#classify-run")
+    opened.text("#classify-answers .verdict-label", "animals")
+    page.click("#tab-fill")
+    page.fill("#fill-text", "dog [MASK] horse")
+    page.click("#fill-run")
+    for view, text in (("fill", "dog [MASK] horse"), ("classify", "dog cat red"), ("fill", "dog [MASK] horse")):
+        page.click(f"#tab-{view}")
+        page.click(f"#{view}-look")
+        playwright.expect(looked_at).to_have_text(text)
+    page.select_option("#look-what", label="dog cat red")
+    page.click("#tab-fill")
+    page.click("#tab-look")
+    playwright.expect(looked_at).to_have_text("dog cat red")  # what was chosen there stays chosen
     assert opened.problems == []
 
 
@@ -135,7 +165,10 @@ def test_the_nearest_lines_of_a_text_are_found(
     selected = "e => e.value.slice(e.selectionStart, e.selectionEnd)"
     assert page.eval_on_selector("#search-text", selected) == "<b>one</b> two three"
     page.click("#search-look")
-    page.frame_locator("#look-place iframe").locator("html[data-shown]").wait_for(state="attached")
+    frame = page.frame_locator("#look-place iframe")
+    frame.locator("html[data-shown]").wait_for(state="attached")
+    playwright.expect(frame.locator("#source-text")).to_have_text("cat")
+    playwright.expect(frame.locator("#target-text")).to_be_hidden()  # the model writes nothing
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert opened.problems == []
 
@@ -209,3 +242,5 @@ def test_a_server_without_translation_opens_what_it_has(browser: Any, task_serve
     opened.page.click("#look-empty button")
     playwright.expect(opened.page.locator("#tab-classify")).to_be_focused()
     assert opened.problems == []
+    opened = Opened(browser, task_server, "look")  # which is open before the models are known
+    opened.text("#look-empty button", "Go to Classify")

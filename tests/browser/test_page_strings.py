@@ -8,11 +8,12 @@ from importlib import resources
 import pytest
 
 PAGE = resources.files("headwise.serving").joinpath("page")
-STRING = re.compile(r'^  "([a-z_.]+)": "((?:[^"\\]|\\.)*)",$')
+STRING = re.compile(r'^  "([a-z0-9_.]+)": "((?:[^"\\]|\\.)*)",$')
 # Keys that are put together from a part of a name.
 MADE = {
     "legend": ("sure", "fair", "unsure", "doubtful"),
     "training.state": ("running", "finished", "failed", "stopped"),
+    "chart": ("bleu", "chrf", "accuracy", "macro_f1", "wer", "cer"),
     "task": ("translate", "generate", "classify", "fill", "embed", "transcribe"),
 }
 
@@ -36,7 +37,7 @@ def used_keys() -> set[str]:
         if file.name.endswith(".html"):
             keys |= set(re.findall(r'data-(?:text|label|placeholder|hint)="([^"]+)"', file.read_text(encoding="utf-8")))
         elif file.name.endswith(".js") and file.name != "strings.js":
-            keys |= set(re.findall(r'"((?:[a-z_]+\.)+[a-z_]+|copy|clear|cancel)"', file.read_text(encoding="utf-8")))
+            keys |= set(re.findall(r'"((?:[a-z_]+\.)+[a-z0-9_]+|copy|clear|cancel)"', file.read_text(encoding="utf-8")))
     return keys
 
 
@@ -61,7 +62,7 @@ def test_both_languages_fill_in_the_same_values() -> None:
 
 
 def test_chinese_is_chinese() -> None:
-    foreign = {"moved.and", "tokens.tip", "generate.top_p", "training.bleu", "chart.bleu", "chart.chrf"}
+    foreign = {"moved.and", "tokens.tip", "generate.top_p", "chart.bleu", "chart.chrf"}
     plain = {key for key, text in languages()["zh"].items() if not re.search(r"[\u4e00-\u9fff]", text)}
     assert plain == foreign
 

@@ -113,6 +113,8 @@ def test_a_run_that_ended_shows_its_figures_and_its_recipe(opened: Opened) -> No
     opened.text("#run-name", "ended")
     opened.text("#run-state", "finished")
     opened.text("#facts", "3,600 tokens/s")
+    opened.text("#facts", "Accuracy, %87.5")
+    assert page.locator("[data-chart=scores] .chart-legend li").all_inner_texts() == ["Accuracy, %", "Macro-F1, %"]
     page.click("#recipe-box summary")
     opened.text("#recipe", "<b>not bold</b>")
 

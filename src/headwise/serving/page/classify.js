@@ -128,7 +128,7 @@ class Classify extends Asking {
   }
 }
 
-const signed = (value) => number(value, { signDisplay: "exceptZero", maximumFractionDigits: 2 });
+const signed = (value) => number(value, { signDisplay: "exceptZero", minimumFractionDigits: 2 });
 
 function colouredWords(words) {
   const limit = Math.max(...words.map(([, value]) => Math.abs(value)), 1e-9);

@@ -1,5 +1,10 @@
 // A run's records, put together as they arrive: points of curves, the last samples, warnings, speed and time left.
 
+/** By their names in the log. Shares of what is right become percent, as all other scores are. */
+export const SCORES = ["bleu", "chrf", "accuracy", "macro_f1", "wer", "cer"];
+const SHARES = ["accuracy", "macro_f1"];
+export const FALLING = ["wer", "cer"]; // the lower, the better
+
 const RECENT = 6; // records that the speed is the mean of
 
 export class Course {
@@ -73,7 +78,7 @@ export class Course {
       if (Number.isFinite(record.seconds)) this.times.set(step, record);
     } else if (event === "validation" || event === "average") {
       this.validation = record;
-      this._add({ validation: record.log_loss, bleu: record.bleu, chrf: record.chrf }, step);
+      this._add({ validation: record.log_loss, ...scoresOf(record) }, step);
     } else if (event === "warning" || event === "skipped") {
       this.warnings.push(record);
     }
@@ -84,4 +89,10 @@ export class Course {
       if (value !== undefined) (this.points[curve] ??= new Map()).set(step, value ?? NaN);
     }
   }
+}
+
+function scoresOf(record) {
+  const known = SCORES.filter((name) => record[name] !== undefined);
+  const value = (name) => (SHARES.includes(name) && record[name] !== null ? 100 * record[name] : record[name]);
+  return Object.fromEntries(known.map((name) => [name, value(name)]));
 }

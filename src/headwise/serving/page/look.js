@@ -12,6 +12,7 @@ export const start = ({ sources, onEmpty }) => new LookView(sources, onEmpty);
 class LookView {
   constructor(sources, onEmpty) {
     this.sources = sources;
+    this.onEmpty = onEmpty;
     this.items = [];
     this.html = null;
     this.drawn = ""; // what the picture is of
@@ -21,10 +22,6 @@ class LookView {
     byId("look-full").addEventListener("click", () => byId("look-place").firstElementChild?.requestFullscreen?.());
     document.addEventListener("theme", () => this._frame());
     onLanguage(() => {
-      const empty = emptyState(t("look.none.title"), t("look.none"));
-      const view = t(`tab.${firstTask()}`);
-      empty.append(make("button", { type: "button", class: "primary", onclick: onEmpty }, t("look.go", { view })));
-      byId("look-empty").replaceChildren(empty);
       if (byId("look").hidden) return;
       this.shown();
       this._frame();
@@ -36,14 +33,22 @@ class LookView {
     this.items = this.sources();
     show(byId("look-empty"), !this.items.length);
     show(byId("look-work"), this.items.length > 0);
-    if (!this.items.length) return;
+    if (!this.items.length) return this._empty();
     const options = this.items.map(({ text, generated, file }, place) => {
       const line = shorten(text);
       const kind = generated ? "look.generated" : file ? "look.file" : null;
       return [String(place), kind ? t(kind, { text: line }) : line];
     });
-    fillSelect(byId("look-what"), options);
+    const wanted = this.items.findIndex((item) => item.wanted);
+    fillSelect(byId("look-what"), options, wanted < 0 ? undefined : String(wanted));
     this._draw();
+  }
+
+  _empty() {
+    const empty = emptyState(t("look.none.title"), t("look.none"));
+    const view = t(`tab.${firstTask()}`);
+    empty.append(make("button", { type: "button", class: "primary", onclick: this.onEmpty }, t("look.go", { view })));
+    byId("look-empty").replaceChildren(empty);
   }
 
   async _draw() {

@@ -3,7 +3,7 @@ import { getJson } from "./api.js";
 import { byId, show } from "./dom.js";
 import { language, onLanguage, setLanguage, startLanguage } from "./language.js";
 import { keepServerKey, recall, remember } from "./settings.js";
-import { firstTask, offer, offered, onTab, select, startTabs } from "./tabs.js";
+import { firstTask, offer, offered, onTab, openTab, select, startTabs } from "./tabs.js";
 
 function startTheme() {
   const picker = byId("theme");
@@ -58,16 +58,26 @@ const TASKS = {
   search: "embed",
 };
 const views = {};
+let lookedFrom = null; // the view whose button has just asked for a look
 
 const page = {
-  onLook: () => select("look", true),
   onEmpty: () => select(firstTask(), true),
-  sources: () => Object.values(views).flatMap((view) => view.lookable?.() ?? []),
+  /** What there is to look at; `wanted` is what the reader has just asked for. */
+  sources: () => {
+    const from = lookedFrom;
+    lookedFrom = null;
+    const items = (name) => views[name].lookable?.() ?? [];
+    return Object.keys(views).flatMap((name) => items(name).map((item) => ({ ...item, wanted: name === from })));
+  },
 };
 
 async function view(name) {
   const { start } = await import(`./${name}.js`);
-  views[name] ??= start(page);
+  const onLook = () => {
+    lookedFrom = name;
+    select("look", true);
+  };
+  views[name] ??= start({ ...page, onLook });
   return views[name];
 }
 
@@ -88,6 +98,7 @@ async function load() {
     const limit = Number.isInteger(frontend.charLimit) && frontend.charLimit > 0 ? frontend.charLimit : null;
     await Promise.all(Object.keys(TASKS).map((name) => offerView(name, models, limit)));
     offered();
+    if (openTab() === "look") views.look?.shown(); // it names the first view, which was not known before
     document.documentElement.dataset.ready = "";
   } catch (problem) {
     if (problem.status === 401 || problem.status === 403) return;

@@ -19,7 +19,11 @@ export function offer(name, visible) {
 /** All views have been offered: one of them is open. */
 export function offered() {
   if (open === null || !isOffered(open)) select(firstTask());
+  reveal(); // tabs before it may have come after it
 }
+
+/** A phone is narrower than all tabs. */
+const reveal = () => byId(`tab-${open}`).scrollIntoView({ block: "nearest", inline: "nearest" });
 
 /** The first view of a task, or else of training runs. */
 export const firstTask = () => NAMES.find((name) => isOffered(name) && !ALWAYS.includes(name)) ?? "training";
@@ -42,7 +46,7 @@ export function select(name, focus = false) {
     tab.tabIndex = each === name ? 0 : -1;
     byId(each).hidden = each !== name;
   }
-  byId(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" }); // a phone is narrower than all tabs
+  reveal();
   if (focus) byId(`tab-${name}`).focus();
   if (before === name) return;
   remember("tab", name);

@@ -1,7 +1,7 @@
 // Runs as they train: the list, and the curves, samples and figures of the one that is picked.
 import { getJson } from "./api.js";
 import { Chart } from "./chart.js";
-import { Course } from "./course.js";
+import { Course, FALLING, SCORES } from "./course.js";
 import { byId, emptyState, make, show } from "./dom.js";
 import { duration, number, onLanguage, small, t } from "./language.js";
 import { recall, remember } from "./settings.js";
@@ -26,9 +26,14 @@ const CHARTS = [
     name: "scores",
     title: "chart.scores",
     fromZero: true,
+    // A task has one or two of them.
     series: [
       ["bleu", "chart.bleu", "one marked"],
       ["chrf", "chart.chrf", "three dashed marked"],
+      ["accuracy", "chart.accuracy", "one marked"],
+      ["macro_f1", "chart.macro_f1", "three dashed marked"],
+      ["wer", "chart.wer", "one marked"],
+      ["cer", "chart.cer", "three dashed marked"],
     ],
   },
   { name: "rate", title: "chart.rate", fromZero: true, format: small, series: [["rate", "chart.rate", "one"]] },
@@ -274,9 +279,11 @@ function scoreFacts(course) {
     if (!last) return [];
     return [[t(name), write(last[1]), t("training.best", { value: write(best[1]), step: number(best[0]) })]];
   };
+  const score = SCORES.find((name) => course.series(name).length);
+  const better = FALLING.includes(score) ? (a, b) => a < b : (a, b) => a > b;
   return [
     ...fact("training.loss", "validation", (a, b) => a < b, 3),
-    ...fact("training.bleu", "bleu", (a, b) => a > b, 1),
+    ...(score ? fact(`chart.${score}`, score, better, 1) : []),
   ];
 }
 

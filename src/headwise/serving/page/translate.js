@@ -217,7 +217,7 @@ class Translate {
     this.result.setState({ busy: asking, stale: this.answered !== null && this.answered.text !== this.input.value });
     const count = number([...this.input.value].length);
     byId("character-number").textContent = this.limit === null ? count : `${count} / ${number(this.limit)}`;
-    byId("character-count").classList.toggle("over", Boolean(this._tooLong()));
+    byId("character-count").classList.toggle("too-long", Boolean(this._tooLong()));
   }
 
   _words() {
