@@ -94,8 +94,9 @@ def serve(
     the same results as alone. On SIGTERM or Ctrl-C, accepted requests are finished first. On SIGHUP the models are read
     again from their directories, while requests are answered. Neither texts nor keys are logged.
 
-    Clients of LibreTranslate (`/translate`, `/languages`, `/detect`) and OpenAI (`/v1/completions`) work unchanged;
-    `/openapi.json` describes all routes; `/health/ready` and `/metrics` are for monitoring.
+    What the models can do decides which routes and which views of the page there are. Clients of LibreTranslate
+    (`/translate`, `/languages`, `/detect`) and OpenAI (`/v1/completions`, `/v1/embeddings`, `/v1/audio/transcriptions`)
+    work unchanged; `/openapi.json` describes all routes; `/health/ready` and `/metrics` are for monitoring.
 
     Examples:
 
