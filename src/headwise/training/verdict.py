@@ -67,7 +67,8 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
     if len(losses) < 3:
         return f"it learned: the loss fell from {training[0]:.2f} to {min(after):.2f}"
     best = min(range(len(losses)), key=losses.__getitem__)
-    if losses[-1] > 1.03 * losses[best] and best < len(losses) - 2:
+    rise, learned = losses[-1] - losses[best], training[0] - losses[best]
+    if rise > max(0.03 * losses[best], 0.01 * learned) and best < len(losses) - 2:
         return (
             f"it learned, then overfitted: validation loss was best at update {checked[best]['step']:,} "
             f"({losses[best]:.2f}) and ended at {losses[-1]:.2f}; raise model.dropout, add text, or train less"

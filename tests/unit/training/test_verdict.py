@@ -24,6 +24,7 @@ def records(training: list[float], validation: list[float]) -> list[dict[str, An
         ([8.0, 7.9], [7.95], "did not learn"),
         ([8.0, 3.0, 2.0], [5.0, 4.0, 3.0], "still improving"),
         ([8.0, 3.0, 1.0], [5.0, 4.0, 4.3, 4.6], "overfitted"),
+        ([2.4, 0.1, 0.06], [0.055, 0.056, 0.057, 0.058], "levelled off at 0.06"),  # next to nothing of what it learned
         ([8.0, 3.0, 2.9], [5.0, 3.5, 3.49, 3.49], "levelled off at 3.49"),
         ([8.0, 3.0, 3.9], [5.0, 3.5, 3.49, 3.49], "more time or a larger model.preset"),
         ([8.0, 3.0], [], "it learned"),
