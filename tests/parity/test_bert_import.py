@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
+from fixtures_encoders import train_recipe
 from fixtures_published import publish_bert
 from safetensors.torch import load_file, save_file
+from small_tables import write_table_recipe
 
 import headwise
 from headwise.errors import ModelError
@@ -86,9 +90,6 @@ def test_an_imported_model_is_exported_as_it_was_published(tmp_path: Path, kind:
 
 
 def test_our_own_classifier_opens_in_transformers(classifier_model: Path, tmp_path: Path) -> None:
-    from fixtures_encoders import train_recipe
-    from small_tables import write_table_recipe
-
     recipe = write_table_recipe(tmp_path, model={"norm": "post", "pooling": "first"}, training={"steps": 3})
     model = train_recipe(recipe, tmp_path / "run")
     export_model(model, tmp_path / "hub", to="huggingface")
@@ -101,6 +102,26 @@ def test_our_own_classifier_opens_in_transformers(classifier_model: Path, tmp_pa
     assert np.allclose(headwise.load(tmp_path / "again", engine="torch").logits(["dog cat red"])[0], found, atol=1e-5)
     with pytest.raises(headwise.HeadwiseError, match="norm = 'post'"):
         export_model(classifier_model, tmp_path / "other", to="huggingface")
+
+
+def test_a_classifier_from_sentence_vectors_is_exported_if_it_learned_from_the_first_token(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "vectors")
+    recipe, models = write_table_recipe(tmp_path, training={"steps": 2}), {}
+    values = tomllib.loads(recipe.read_text())
+    for pooling in ("mean", "first"):
+        given = {} if pooling == "mean" else {"pooling": pooling}  # the mean is that of the vectors
+        values["model"] = {"family": "bert", "from": "vectors", **given}
+        recipe.write_text(tomli_w.dumps(values))
+        models[pooling] = train_recipe(recipe, tmp_path / pooling)
+    with pytest.raises(headwise.HeadwiseError, match=r"first token: train with model\.pooling = 'first'"):
+        export_model(models["mean"], tmp_path / "refused", to="huggingface")
+    export_model(models["first"], tmp_path / "exported", to="huggingface")
+    theirs, names = theirs_of(tmp_path / "exported", "BertForSequenceClassification")
+    with torch.no_grad():
+        expected = theirs(**names("a quick fox", return_tensors="pt")).logits[0].numpy()
+    found = headwise.load(models["first"], engine="torch").logits(["a quick fox"])[0]
+    assert np.allclose(found, expected, atol=1e-5)
 
 
 def test_old_names_and_a_vocabulary_as_text_are_read(tmp_path: Path) -> None:
@@ -140,7 +161,7 @@ def test_the_real_minilm_has_the_vectors_of_sentence_transformers(tmp_path: Path
 
     import_model(minilm, tmp_path / "minilm")
     with gzip.open(corpora / "banking77/test.csv.gz", "rt", encoding="utf-8") as stream:
-        texts = [row["text"] for row in csv.DictReader(stream)][:100]
+        texts = [row["text"] for row in csv.DictReader(stream)][:200]
     model, names = theirs_of(minilm, "BertModel")
     inputs = names(texts, return_tensors="pt", padding=True)
     with torch.no_grad():

@@ -62,7 +62,7 @@ from headwise.training.verdict import forecast, verdict
 from headwise.workflows.memory_check import check_memory, used_memory
 from headwise.workflows.prepare import prepare_once
 from headwise.workflows.run_directory import RunDirectory
-from headwise.workflows.train_checks import check_data, check_settings
+from headwise.workflows.train_checks import changed_architecture, check_data, check_settings
 from headwise.workflows.train_plan import (
     WORTH_TIMING,
     complete,
@@ -168,7 +168,7 @@ class _Training:
             settings = recipe.model.settings.model_dump(mode="json")
             self.model = build_model(recipe.model.family, {**sizes, **settings}).to(place)
         else:
-            self.model, fresh = start_from(start, sizes)
+            self.model, fresh = start_from(start, {**sizes, **changed_architecture(start, recipe)})
             self.model.to(place)
             if fresh and world.leads:
                 tell(f"new weights, which {start.path} does not have for this task: {', '.join(fresh)}")
@@ -381,10 +381,7 @@ class _Training:
 
 
 def _set_dropout(model: Network, recipe: Recipe) -> None:
-    """Changes dropout, the only part of a model's architecture that fine-tuning may change."""
     own = recipe.model.own
-    if others := sorted(f"model.{name}" for name in own if name != "dropout"):
-        raise RecipeError(f"the architecture comes from model.from: remove {', '.join(others)}")
     if "dropout" in own:
         for module in model.modules():
             if isinstance(module, Dropout):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from headwise.bundle.directory import Bundle
+from headwise.bundle.weights import declared_shapes
 from headwise.config.recipe import left_out
 from headwise.config.schema import Recipe
 from headwise.errors import DataError, RecipeError
 from headwise.tasks import find_task
-from headwise.tasks.automatic import DataFacts
+from headwise.tasks.automatic import FEWEST_TO_SPLIT, DataFacts
 from headwise.tasks.interface import check_fields
 from headwise.workflows.run_directory import RunDirectory
 
@@ -48,4 +51,32 @@ def check_data(recipe: Recipe, run: RunDirectory, tell: Callable[[str], None]) -
         tell(line)
     if examined.report.unusable:
         raise DataError("this data cannot be trained on; run `headwise check` on the same files to see what is wrong")
+    _check_validation(recipe, examined.facts, tell)
     return examined.facts
+
+
+def _check_validation(recipe: Recipe, facts: DataFacts, tell: Callable[[str], None]) -> None:
+    """Where there is too little data to split a part off by itself, nobody must believe that something is measured."""
+    if recipe.data.validated or not left_out(recipe, "data.split") or facts.lines >= FEWEST_TO_SPLIT:
+        return
+    few = f"{facts.lines:,} {facts.unit} are too few to hold some out unasked: set data.split or data.validation"
+    if recipe.training.best != "loss" or recipe.training.patience:
+        raise RecipeError(f"training.best and training.patience need validation data, and {few}")
+    tell(f"warning: there is no validation; {few}")
+
+
+def changed_architecture(start: Bundle, recipe: Recipe) -> dict[str, Any]:
+    """What fine-tuning changes of the start model's architecture; refuses all that weights depend on.
+
+    Dropout may change too, and is set later.
+    """
+    own = recipe.model.own
+    if others := sorted(f"model.{name}" for name in own if name not in ("dropout", "pooling")):
+        raise RecipeError(f"the architecture comes from model.from: remove {', '.join(others)}")
+    if "pooling" not in own:
+        return {}
+    new = {"pooling": own["pooling"]}
+    before, after = (declared_shapes(start.path, start.family, {**start.architecture, **one}) for one in ({}, new))
+    if before != after:
+        raise RecipeError("the weights of model.from do not fit another pooling: remove model.pooling")
+    return new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_pictures import write_picture_recipe
 from small_recipe import small_values
 
 from headwise.bundle.averaging import average_weights
@@ -86,6 +88,13 @@ def test_fine_tuning_starts_from_the_weights_and_tokenizer_of_a_model(corpus: Pa
     assert second.best["log_loss"] == pytest.approx(first.best["log_loss"], rel=1e-5)
     with pytest.raises(RecipeError, match=r"model\.model_dim"):
         run(corpus, tmp_path / "third", model={**start, "model_dim": 32}, steps=5)
+
+
+def test_weights_that_depend_on_pooling_are_not_fine_tuned_with_another(picture_model: Path, tmp_path: Path) -> None:
+    values = tomllib.loads(write_picture_recipe(tmp_path).read_text())
+    values["model"] = {"family": "vit", "from": str(picture_model), "pooling": "cls"}
+    with pytest.raises(RecipeError, match=r"do not fit another pooling: remove model\.pooling"):
+        train(build_recipe(values), tmp_path, tmp_path / "run")
 
 
 def test_scores_fingerprints_and_calibration_are_in_the_card(corpus: Path, tmp_path: Path) -> None:

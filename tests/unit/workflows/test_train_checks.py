@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_tables import labelled_texts, write_table
 
 from headwise.config.recipe import build_recipe
 from headwise.errors import DataError, RecipeError
@@ -34,6 +35,20 @@ def test_settings_that_cannot_be_meant_are_refused_before_any_work(values: dict[
     with pytest.raises(RecipeError, match=message) as caught:
         check_settings(build_recipe({**values, "training": {"steps": 1, **values.get("training", {})}}))
     assert "\n" not in str(caught.value)
+
+
+def test_data_too_small_to_hold_a_part_out_is_said_to_have_no_validation(tmp_path: Path) -> None:
+    write_table(tmp_path / "small.csv", labelled_texts(50, 1))
+    values: dict[str, Any] = {"task": "classify", "model": {"family": "bert"}}
+    values["data"] = {"table": str(tmp_path / "small.csv")}
+    run, told = RunDirectory(tmp_path / "run"), list[str]()
+    check_data(build_recipe(values), run, told.append)
+    assert "no validation; 50 rows are too few to hold some out unasked: set data.split" in told[-1]
+    for asked in ({"patience": 2}, {"best": "macro_f1"}):
+        with pytest.raises(RecipeError, match="need validation data, and 50 rows are too few"):
+            check_data(build_recipe({**values, "training": asked}), run, told.append)
+    values["data"]["split"] = 0.2
+    check_data(build_recipe({**values, "training": {"patience": 2}}), run, told.append)
 
 
 def test_text_that_cannot_be_right_is_refused(tmp_path: Path) -> None:

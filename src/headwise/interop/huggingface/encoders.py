@@ -129,7 +129,7 @@ class Relative:
         for key, wanted, why in (
             ("norm", "post", "has its layer norms after each sub-layer (norm = 'post')"),
             ("activation_dropout", 0.0, "has no dropout inside the feed-forward network (activation_dropout = 0)"),
-            *((("pooling", "first", "classifies the first token (pooling = 'first')"),) if classifies else ()),
+            *([("pooling", "first", "classifies the first token: train with model.pooling = 'first'")] * classifies),
             *((("pooler", True, "has a pooler (pooler = true)"),) if architecture["classes"] is not None else ()),
         ):
             if architecture[key] != wanted:
