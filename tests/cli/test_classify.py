@@ -121,8 +121,9 @@ def test_pairs_of_texts_are_read_from_two_columns(headwise: Command, tmp_path: P
     model = tmp_path / "run/model"
     code, out, _ = headwise("classify", "--model", model, "dog cat\tred blue")
     assert (code, out.split("\t")[0] in ("same", "different")) == (0, True)
-    code, _, err = headwise("classify", "--model", model, "no tab")
-    assert (code, "pairs of texts with a tab" in err) == (2, True)
+    for wrong, tabs in (("none", "no tab"), ("a\tb\tc", "2 tabs")):
+        code, _, err = headwise("classify", "--model", model, wrong)
+        assert (code, f"pairs of texts with a tab between them, but text 1 has {tabs}" in err) == (2, True)
     code, out, _ = headwise("evaluate", "--model", model, "--table", tmp_path / "val.csv", "--json")
     assert (code, json.loads(out)["rows"]) == (0, 40)
 

@@ -64,6 +64,7 @@ def test_evaluate_says_how_often_partners_find_each_other(embedder_model: Path, 
         (["a"], "no model"),
         (["--model", "{model}", "--output", "v.txt", "a"], "must end with .npy or .jsonl"),
         (["--model", "{model}", "--input", "x", "a"], "not both"),
+        (["--model", "{model}", "--similar", "a", "--output", "v.npy", "b"], "give one of them"),
     ],
 )
 def test_a_wrong_call_is_one_line(embedder_model: Path, arguments: list[str], words: str) -> None:

@@ -50,12 +50,21 @@ def test_evaluate_shows_accuracy_and_pseudo_perplexity_with_a_signature(filler_m
     assert "hidden:1 in 6" in quick["signature"]
 
 
+def test_a_file_of_empty_lines_is_not_evaluated(filler_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n \n")
+    done = run("evaluate", "--model", filler_model, "--text", tmp_path / "empty.txt")
+    assert (done.code, done.err.count("\n"), "no text to evaluate" in done.err) == (2, 1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["a [MASK]"], "no model"),
         (["--model", "{model}", "nothing missing"], "write [MASK]"),
-        (["--model", "{model}", "[MASK] " * 30], "reads at most 24"),
+        (
+            ["--model", "{model}", "one [MASK]", "dog " * 30 + "[MASK]"],
+            "dog dog [MASK]' has 33 tokens, but the model reads at most 24",
+        ),
         (["--model", "{model}", "--input", "x", "a [MASK]"], "not both"),
     ],
 )

@@ -41,6 +41,8 @@ def embed(
         raise UsageError("no model: give --model DIR, such as RUN/model")
     if text and input_file != "-":
         raise UsageError("give either texts or --input, not both")
+    if similar and output_file != "-":
+        raise UsageError("--similar prints texts, --output is a file of vectors: give one of them")
     from headwise.workflows.embed import check_output, embed_in_chunks, json_line, open_embedder, write_vectors
     from headwise.workflows.translate import input_chunks
 

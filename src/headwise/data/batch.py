@@ -68,7 +68,7 @@ class Batch:
 
     @property
     def padding(self) -> float:
-        """The share of target positions that do not count."""
+        """The share of target positions that are padding."""
         return 1 - self.tokens / self.positions if self.positions else 0.0
 
     @property
@@ -78,8 +78,12 @@ class Batch:
 
     @property
     def positions(self) -> int:
-        """Target positions, with their padding."""
-        return len(self.targets) if self.targets.is_floating_point() else self.targets.numel()
+        """Target positions, with their padding; where only some tokens of a row are asked for, their share of it."""
+        if self.targets.is_floating_point():
+            return len(self.targets)
+        width = self.widths[-1] if self.widths else None
+        real = self.tokens if width is None else int(width.sum())
+        return round(self.targets.numel() * self.tokens / real) if real else self.targets.numel()
 
     def to(self, device: torch.device | str) -> Batch:
         inputs = tuple(tensor.to(device, non_blocking=True) for tensor in self.inputs)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwise.errors import UsageError
+from headwise.files import shortened
 from headwise.look.capture import Look
 
 
@@ -45,4 +46,4 @@ def _place(words: Sequence[str], word: str) -> int:
     for place, other in enumerate(words):
         if other.casefold().strip(" .,;:!?\"'") == wanted:
             return place
-    raise UsageError(f"there is no word '{word}' in the text; it has {', '.join(words)}")
+    raise UsageError(f"there is no word '{shortened(word)}' in the text; it has {shortened(', '.join(words), 200)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe, require_family
-from headwise.errors import RecipeError, UsageError
+from headwise.errors import DataError, RecipeError, UsageError
 from headwise.tasks.answer_scores import AnswerScorer
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, optimisation, optimises_itself
 from headwise.tasks.gaps import gaps_of
@@ -114,8 +114,10 @@ class Fill(TextTask):
         file, stride = asked.pop("text", ""), int(asked.pop("stride", 0) or 0)
         if not file or asked:
             raise UsageError(f"{bundle.path} fills gaps: evaluate it with --text FILE only")
-        tokenizer = Assets.load(bundle.path).tokenizers.target
-        return gaps_of(bundle.settings).evaluate(bundle, tokenizer, read_lines(file), stride, on_progress)
+        lines, tokenizer = read_lines(file), Assets.load(bundle.path).tokenizers.target
+        if not any(map(str.strip, lines)):
+            raise DataError("there is no text to evaluate: all lines are empty", file=file)
+        return gaps_of(bundle.settings).evaluate(bundle, tokenizer, lines, stride, on_progress)
 
     def look(self, opened: FillsGaps, item: str, target: str | None = None, **options: Any) -> Look:
         if target is not None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from headwise.bundle.directory import Bundle
 from headwise.errors import UsageError
 from headwise.evaluation.classification import softmax
+from headwise.files import shortened
 from headwise.tasks.gaps.interface import Candidate, Filled
 from headwise.text.gaps import continues_word, count_gaps, encode_with_gaps, fill_gaps
 from headwise.text.tokenizer import Tokenizer
@@ -73,7 +74,9 @@ class Filler:
         ids = [BOS, *encode_with_gaps(self.tokenizer, text, [self.mask] * gaps), EOS]
         longest = self.bundle.settings.longest
         if longest is not None and len(ids) > longest:
-            raise UsageError(f"the text has {len(ids)} tokens, but the model reads at most {longest}; shorten it")
+            raise UsageError(
+                f"'{shortened(text, 60)}' has {len(ids)} tokens, but the model reads at most {longest}; shorten it"
+            )
         return ids
 
     def length(self, text: str) -> int:

@@ -13,6 +13,7 @@ from headwise.decoding.engine import Engine
 from headwise.decoding.hypothesis import Hypothesis
 from headwise.decoding.options import Request, SearchOptions
 from headwise.errors import UsageError
+from headwise.files import shortened
 from headwise.tasks.gaps.interface import Candidate, Filled
 from headwise.text.gaps import continues_word, count_gaps, encode_with_gaps, fill_gaps
 from headwise.text.tokenizer import Tokenizer
@@ -67,7 +68,9 @@ class SpanFiller:
             raise UsageError(f"the text has {gaps} gaps, but the model knows {len(self.sentinels)}; shorten it")
         ids = encode_with_gaps(self.tokenizer, text, self.sentinels[:gaps])
         if len(ids) > LONGEST:
-            raise UsageError(f"the text has {len(ids)} tokens, but at most {LONGEST} are read; shorten it")
+            raise UsageError(
+                f"'{shortened(text, 60)}' has {len(ids)} tokens, but at most {LONGEST} are read; shorten it"
+            )
         return ids
 
     def length(self, text: str) -> int:

@@ -209,6 +209,8 @@ class _Check:
                 finding.message = f"{finding.count:,} rows ({percent(share)}) repeat a text with another label"
                 finding.remedy = "decide for one label"
                 finding.severity = "note" if share < NOTED_SHARE / 10 else "warning"
+        if not self.counts.lines and not self.findings:
+            self._put("no-rows", "error", 0, "the table has no rows, only names of columns", "add rows")
         if self.counts.lines and not self.counts.kept:
             message = f"the filters drop all of the {self.counts.lines:,} rows"
             self._put("nothing-left", "error", self.counts.lines, message, "see the other findings for the reasons")

@@ -25,6 +25,7 @@ from headwise.text.lines import MAX_LINE_BYTES, OnBad, display_name, line_blocks
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 DELIMITERS = ",;\t|"
 _ROWS = 2000  # of a batch
+NAME_THEM = "set data.columns or --columns (of parallel text: data.fields)"
 
 csv.field_size_limit(MAX_LINE_BYTES)  # a global of the library; its default is less than a long document
 
@@ -188,9 +189,9 @@ class _Reader:
         present = shortened(", ".join(names) or "none", 200)
         if len(self.alternatives) > 1:
             wanted = " or ".join(", ".join(one) for one in self.alternatives)
-            return f"{there} {present}, but {wanted} are needed: set data.columns (of parallel text: data.fields)"
+            return f"{there} {present}, but {wanted} are needed: {NAME_THEM}"
         column = next(column for column in self.alternatives[0] if column not in names)
-        return f"there is no column '{column}'; {there} {present}: set data.columns (of parallel text: data.fields)"
+        return f"there is no column '{column}'; {there} {present}: {NAME_THEM}"
 
     def _lines(self) -> Iterator[str]:
         for first, lines in line_blocks(self.file, self.on_bad):

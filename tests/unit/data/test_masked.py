@@ -60,6 +60,13 @@ def test_batches_depend_on_seed_and_epoch_alone_and_validation_never_changes(tmp
     assert changes[0] != changes[1] != changes[2]
 
 
+def test_tokens_that_are_not_asked_for_are_no_padding() -> None:
+    rows = Ragged.of([list(range(5, 43)), list(range(5, 23))])  # with begin and end 40 and 20 of 80 places
+    asked = np.arange(56) % 4 == 0
+    batch = masked_batch(rows, rows, asked)
+    assert (batch.tokens, batch.positions, batch.padding) == (14, 19, pytest.approx(0.25, abs=0.02))
+
+
 def test_ranks_share_each_batch(tmp_path: Path) -> None:
     store = store_of(tmp_path, text=sentences(60, 1))
     whole = MaskedBatches(store, 200, RULE)

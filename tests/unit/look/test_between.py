@@ -18,6 +18,9 @@ def test_heads_are_ranked_by_the_weight_between_two_words(filler_model: Path) ->
     ]
     with pytest.raises(UsageError, match="no word 'fox' in the text"):
         rank_heads(seen, "fox", "cat")
+    with pytest.raises(UsageError) as long:
+        rank_heads(headwise.load(filler_model).look("dog " * 20 + "[MASK]"), "fox" * 90, "cat")
+    assert len(str(long.value)) < 400
 
 
 def test_sentence_vectors_can_be_looked_at_but_have_no_label(embedder_model: Path) -> None:

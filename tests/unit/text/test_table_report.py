@@ -34,6 +34,7 @@ def test_a_good_table_has_no_findings_and_its_labels_are_counted(tmp_path: Path)
     [
         (GOOD + ",a\nx,\n", "empty", "note", 2, 42),
         ("a,x\nb,x\n", "one-label", "error", 2, None),
+        ("", "no-rows", "error", 0, None),
         (GOOD + "x,A\ny,A\n", "label-spelling", "warning", 1, 42),
         (GOOD + "x, a\n", "label-spelling", "warning", 1, 42),
         (GOOD + "text 1,b\n", "duplicates", "warning", 1, 42),
