@@ -79,7 +79,7 @@ LIES: list[tuple[bytes, int, str]] = [
     (png(np.zeros((9, 9)), format="GIF"), 400, "give one of PNG, JPEG, WEBP, BMP"),
     (png(np.zeros((9, 9)), save_all=True, append_images=[Image.new("L", (9, 9), 9)]), 400, "has 2 frames or pages"),
     (b"P5 99999 99999 255\n", 400, "is not a picture"),
-    (b"RIFF\xff\xff\xff\xffWEBPVP8 ", 400, "is not a picture"),
+    (b"RIFF\xff\xff\xff\xffWEBPVP8 ", 400, "is cut off or damaged"),
 ]
 
 
