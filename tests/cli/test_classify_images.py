@@ -84,7 +84,7 @@ def test_check_counts_pictures_and_names_the_bad_ones(tmp_path: Path) -> None:
     (tmp_path / "bird").mkdir()
     broken = run("check", "--images", tmp_path)
     assert broken.code == 1
-    assert "folders of classes have no picture" in broken.out
+    assert "classes whose folder has no picture: 1" in broken.out
 
 
 def test_a_folder_is_all_that_training_needs(tmp_path: Path) -> None:

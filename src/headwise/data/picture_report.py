@@ -139,7 +139,7 @@ class _Check:
                 finding.remedy = "they are left out: repair or remove them"
                 finding.severity = "error" if share > UNUSABLE_SHARE else "warning"
             elif name == "empty-classes":
-                finding.message = f"{finding.count:,} folders of classes have no picture"
+                finding.message = f"classes whose folder has no picture: {finding.count:,}"
                 finding.severity, finding.remedy = "error", "add pictures, or remove the folders"
             elif name == "contradictions":
                 finding.message = f"{finding.count:,} pictures ({share:.1%}) occur with another class too"
