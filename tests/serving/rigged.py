@@ -4,11 +4,13 @@ Arguments: models (NAME=DIR, separated by :), how, a file or "", slots, timeout,
 
     hang     holds every search while the file exists, and cannot be stopped
     endless  never ends a search of a sentence of more than 5 tokens, but can be stopped, as real engines can
-    later    answers one search, and none after it while the file exists, but can be stopped
+    later    answers the first search of each request and holds the second while the file exists, but can be stopped;
+             meanwhile there is a file beside the other, see held
     torch    like endless, but cannot be stopped, and is inside of torch all the time
     fail     fails on torch while the file exists
 
-A language model is slow, whatever is asked.
+A language model is slow, whatever is asked. Where no timeout is given, it is so long that even an overloaded machine
+does not meet it.
 """
 
 from __future__ import annotations
@@ -57,12 +59,8 @@ class Rigged:
         while self.how == "hang" and self.flag.exists():
             time.sleep(0.005)
         self.searches = self.searches + 1 if self.flag.exists() else 0
-        try:
-            while self.how == "later" and self.searches > 1 and self.flag.exists():
-                time.sleep(0.001)
-                check_cancelled()
-        finally:
-            self.searches %= 2
+        if self.how == "later" and self.searches == 2:
+            self.hold()
         while self.how == "endless" and long:
             time.sleep(0.001)
             check_cancelled()
@@ -71,8 +69,23 @@ class Rigged:
         if self.how == "fail" and self.torch and self.flag.exists():
             raise RuntimeError("broken")
 
+    def hold(self) -> None:
+        held(self.flag).touch()
+        try:
+            while self.flag.exists():
+                time.sleep(0.001)
+                check_cancelled()
+        finally:
+            self.searches = 0
+            held(self.flag).unlink()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+
+def held(flag: Path) -> Path:
+    """The file that is there while a search is held."""
+    return flag.with_suffix(".held")
 
 
 def _stay_in_torch() -> None:
@@ -112,7 +125,7 @@ def rig(served: Any, how: str, flag: Path) -> None:
         served.opened.engine = Rigged(served.opened.engine, how, flag, torch=False)
 
 
-def main(models: str, how: str, file: str, slots: str = "1", timeout: str = "30", arrival: str = "15") -> None:
+def main(models: str, how: str, file: str, slots: str = "1", timeout: str = "300", arrival: str = "15") -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     opened = open_models([model if "=" in model else f"rigged={model}" for model in models.split(":")])
     for served in opened:
