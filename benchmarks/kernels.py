@@ -17,9 +17,11 @@ from results import Result
 
 from headwise.losses import projected_cross_entropy
 from headwise.nn import scaled_dot_product_attention
+from headwise.nn.kernels.distance_attention import distance_attention, shifted
 from headwise.nn.kernels.dropout import dropout
 from headwise.nn.kernels.dropped_attention import dropped_attention
 from headwise.nn.kernels.rms_norm import rms_norm
+from headwise.nn.masks import causal_mask
 
 ROUNDS = 15
 
@@ -76,6 +78,20 @@ def main() -> None:
         "the same against the equation",
         lambda: dropped_attention(q, k, v, None, 0.1).sum().backward(),
         lambda: (F.dropout(scaled_dot_product_attention(q, k, v)[1], 0.1) @ v).sum().backward(),
+    )
+
+    q, p = (torch.randn(8, 8, 128, 32, requires_grad=True) for _ in range(2))
+    k, v = (torch.randn(8, 8, 256, 32, requires_grad=True) for _ in range(2))
+    r, seen = torch.randn(8, 256, 32, requires_grad=True), causal_mask(128, past=128)[None, None]
+
+    def whole_tensors() -> None:
+        by_distance = shifted(p @ F.pad(r, (0, 0, 1, 0)).mT).masked_fill(~seen, -torch.inf)
+        F.scaled_dot_product_attention(q, k, v, attn_mask=by_distance, scale=1.0).sum().backward()
+
+    compare(
+        "attention by distance, 8 segments of 128 with memory, 8 heads of 32",
+        lambda: distance_attention(q, p, k, v, r, seen, 0.0).sum().backward(),
+        whole_tensors,
     )
 
     states, weight = torch.randn(2048, 128, requires_grad=True), torch.randn(8000, 128, requires_grad=True)

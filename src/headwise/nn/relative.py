@@ -9,13 +9,14 @@ the segments before it. u and v stand for the query's own position: what is atte
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
-from headwise.nn.attention import scaled_dot_product_attention
+from headwise.nn.attention import masked_softmax, scaled_dot_product_attention
 from headwise.nn.cache import NO_CACHE, KeyValueCache, WindowCache
 from headwise.nn.dropout import Dropout
+from headwise.nn.kernels.distance_attention import distance_attention, scores_by_distance
+from headwise.nn.masks import causal_mask
 from headwise.nn.multi_head import MultiHeadAttention, check_inputs
 from headwise.nn.positions import sinusoidal_positions
 
@@ -84,16 +85,25 @@ class RelativeAttention(MultiHeadAttention):
         known = self.positions or positions
         if known is None:
             raise ShapeError("relative attention needs positions: its own, or positions=… with each call")
+        if bias is not None:
+            raise ShapeError("relative attention adds no bias to its scores but that of distances")
         cache = past or NO_CACHE
         (q,) = self.heads(query, 0, 1)
         k, v = self.heads(cache.join(key), 1, 3)
         k, v = cache.append(k, v)  # (B, H, S, K)
+        content, place = (
+            (q + vector[:, None]) * self.head_dim**-0.5 for vector in (known.content_bias, known.position_bias)
+        )
         distance_keys = self._distance_keys(known, k.size(2), past)
-        by_distance = shifted((q + known.position_bias[:, None]) @ distance_keys.mT) * self.head_dim**-0.5
-        return self.attend(
-            q + known.content_bias[:, None], k, v, allowed, causal=True,
-            bias=by_distance if bias is None else by_distance + bias,
-        )  # fmt: skip
+        seen = causal_mask(q.size(2), past=k.size(2) - q.size(2), device=q.device)[None, None]
+        if allowed is not None:
+            seen = seen & (allowed[:, None] if allowed.dim() == 3 else allowed)
+        rate = self.dropout if self.training else 0.0
+        heads = distance_attention(content, place, k, v, distance_keys, seen, rate)
+        if (observer := self.observer) is not None:
+            observer(lambda: masked_softmax(scores_by_distance(content, place, k, distance_keys), seen))
+        out: Tensor = self.output(heads.transpose(1, 2).flatten(2))
+        return out
 
     def _distance_keys(self, positions: RelativePositions, length: int, past: KeyValueCache | None) -> Tensor:
         """W_r R for distances length - 1 … 0, (H, length, K). While decoding, they are computed once."""
@@ -115,18 +125,6 @@ class _DecodingCache(WindowCache):
     """Also keeps what depends on the weights alone."""
 
     distance_keys: Tensor | None = None
-
-
-def shifted(products: Tensor) -> Tensor:
-    """Moves products (…, T, S), whose column c is for distance S - 1 - c, to where they belong: column s of query t.
-
-    Query t stands at key t + S - T. So row t is moved to the left by T - 1 - t columns: with one more column in front,
-    each row of the flattened matrix begins one place earlier (the paper's appendix B). Columns beyond the query's own
-    are undefined; the causal mask hides them.
-    """
-    *batch, length, keys = products.shape
-    wider = F.pad(products, (1, 0)).view(*batch, keys + 1, length)
-    return wider[..., 1:, :].reshape(*batch, length, keys)
 
 
 def relative_attention(

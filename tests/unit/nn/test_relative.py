@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from headwise.errors import ShapeError
 from headwise.nn.cache import SegmentMemory
 from headwise.nn.observer import capture_attention
-from headwise.nn.relative import RelativeAttention, RelativePositions, relative_attention, shifted
+from headwise.nn.relative import RelativeAttention, RelativePositions, relative_attention
 
 
 def attention(
@@ -30,15 +30,6 @@ def by_the_equation(module: RelativeAttention, x: torch.Tensor, past: torch.Tens
     positions = module.positions
     heads, _ = relative_attention(q, k, v, keys, positions.content_bias, positions.position_bias)
     return module.output(heads.transpose(1, 2).flatten(2))
-
-
-def test_rows_are_moved_to_the_distance_of_each_pair() -> None:
-    length, keys = 3, 5
-    columns = torch.arange(keys).expand(length, keys).clone()
-    distances = keys - 1 - shifted(columns)
-    for query in range(length):
-        for key in range(keys - length + query + 1):
-            assert distances[query, key] == keys - length + query - key
 
 
 def test_sinusoids_stand_in_halves_and_far_distances_are_one() -> None:
@@ -128,3 +119,5 @@ def test_it_is_for_self_attention_that_looks_back() -> None:
         module(x, x, x)
     with pytest.raises(ShapeError, match="causal self-attention"):
         module(x, x.clone(), x, causal=True)
+    with pytest.raises(ShapeError, match="no bias"):
+        module(x, x, x, causal=True, bias=x)

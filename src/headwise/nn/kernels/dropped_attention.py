@@ -72,15 +72,16 @@ def _weights(
 ) -> Tensor:
     """Equation 1 up to the softmax: (B·H, T, S)."""
     scores = torch.baddbmm(q.new_zeros(1), q, k.transpose(1, 2), beta=0, alpha=scale)
+    by_head = scores.view(*heads, *scores.shape[1:])
     if bias is not None:
-        scores.view(*heads, *scores.shape[1:]).add_(bias)
-    if allowed is None:
-        return scores.softmax(dim=-1)
+        by_head.add_(bias)
+    return scores.softmax(dim=-1) if allowed is None else softmax_of_allowed(by_head, allowed).view_as(scores)
+
+
+def softmax_of_allowed(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Softmax of scores (B, H, T, S), which are overwritten; `allowed` broadcasts to them. No key: all weights 0."""
     # Adding a very negative number masks an entry as well as filling it in, and takes a single fast pass.
-    hidden = torch.zeros(allowed.shape, dtype=q.dtype).masked_fill_(~allowed, torch.finfo(q.dtype).min / 2)
-    scores.view(*heads, *scores.shape[1:]).add_(hidden)
-    weights = scores.softmax(dim=-1)
+    hidden = torch.zeros(allowed.shape, dtype=scores.dtype).masked_fill_(~allowed, torch.finfo(scores.dtype).min / 2)
+    weights = scores.add_(hidden).softmax(dim=-1)
     some = allowed.any(dim=-1, keepdim=True)  # a row that may attend to nothing gets zero weights
-    if not bool(some.all()):
-        weights.view(*heads, *weights.shape[1:]).mul_(some)
-    return weights
+    return weights if bool(some.all()) else weights.mul_(some)
