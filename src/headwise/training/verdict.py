@@ -62,10 +62,11 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
             "(training.minutes), or with a smaller model.preset"
         )
     losses = [record["log_loss"] for record in checked]
-    if from_scratch and (begun := _only_begun(training[0], min(after), steps, bleu)):
+    reached = losses[-1] if losses else training[-1]  # the last record of training may be of a single batch
+    if from_scratch and (begun := _only_begun(training[0], reached, steps, bleu)):
         return begun
     if len(losses) < 3:
-        return f"it learned: the loss fell from {training[0]:.2f} to {min(after):.2f}"
+        return f"it learned: the loss fell from {training[0]:.2f} to {reached:.2f}"
     best = min(range(len(losses)), key=losses.__getitem__)
     rise, learned = losses[-1] - losses[best], training[0] - losses[best]
     if rise > max(0.03 * losses[best], 0.01 * learned) and best < len(losses) - 2:

@@ -40,13 +40,13 @@ def test_a_translator_without_a_translation_is_a_failure_whatever_its_loss() -> 
     told[-1]["bleu"] = 0.0001
     assert verdict(told).startswith("it did not learn to translate: BLEU 0.0 on validation, 200 updates; train longer")
     told[-1]["bleu"] = 24.0
-    assert verdict(told) == "it learned: the loss fell from 9.00 to 6.50"
+    assert verdict(told) == "it learned: the loss fell from 9.00 to 6.60"
 
 
 def test_a_run_of_few_updates_or_a_poor_score_has_only_begun() -> None:
-    begun = "it has only begun to learn: the loss fell from 9.00 to 6.50 after 200 updates; train longer"
+    begun = "it has only begun to learn: the loss fell from 9.00 to 6.60 after 200 updates; train longer"
     assert verdict(records([9.0, 6.5], [6.6])).startswith(begun)
-    assert verdict(records([9.0, 4.0], [4.2])) == "it learned: the loss fell from 9.00 to 4.00"
+    assert verdict(records([9.0, 4.0], [4.2])) == "it learned: the loss fell from 9.00 to 4.20"
     assert verdict(records([9.0, 7.0, 6.5], [6.6])).startswith("it learned")
     poor = records([9.0, 3.0, 2.9], [5.0, 3.5, 3.49, 3.49])
     poor[-1]["bleu"] = 2.0
@@ -59,7 +59,7 @@ def test_a_classifier_of_two_labels_learns_where_its_loss_is_small() -> None:
 
 
 def test_fine_tuning_begins_low_and_has_helped_if_the_loss_fell_at_all() -> None:
-    assert verdict(records([2.0, 1.9], [1.95]), from_scratch=False) == "it learned: the loss fell from 2.00 to 1.90"
+    assert verdict(records([2.0, 1.9], [1.95]), from_scratch=False) == "it learned: the loss fell from 2.00 to 1.95"
     assert verdict(records([2.0, 2.4], [2.1]), from_scratch=False) == (
         "fine-tuning did not help: the loss went from 2.00 to 2.40; lower training.learning_rate, or train longer"
     )
@@ -73,3 +73,7 @@ def test_a_run_that_cannot_learn_is_told_so_beforehand() -> None:
     assert forecast(900, 90) is None
     assert forecast(None, 4000) is None
     assert forecast(27, 2, from_scratch=False) is None
+
+
+def test_what_was_reached_is_that_of_validation_not_of_a_last_odd_batch() -> None:
+    assert verdict(records([9.3, 6.3, 4.0], [5.7])) == "it learned: the loss fell from 9.30 to 5.70"
