@@ -35,6 +35,16 @@ def test_a_sound_corpus_exits_with_zero_and_shows_its_size(corpus: Path) -> None
     assert "█" in output
 
 
+def test_the_verdict_names_the_warnings(corpus: Path) -> None:
+    (corpus / "table.csv").write_text("text,label\na dog,pet\na dog,animal\n" + "a bird,pet\na cat,animal\n" * 5)
+    code, output = run("--table", "table.csv")
+    assert code == 0
+    assert output.splitlines()[-1].startswith(
+        "verdict: it can be trained on, but read the warnings first: contradictions"
+    )
+    assert "good to train on" not in output
+
+
 def test_text_cannot_act_on_the_terminal_or_on_the_layout(corpus: Path) -> None:
     _, output = run("--source", "train.en", "--target", "train.de")
     assert "[red]a bird[/red] \\x1b[31m" in output

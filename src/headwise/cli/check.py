@@ -145,8 +145,18 @@ def print_report(report: Report) -> None:
     console.print(
         f"\n{report.counts.lines:,} {report.unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}"
     )
-    verdict = ("this data cannot be trained on", "bold red") if report.unusable else ("good to train on", "green")
-    console.print(f"verdict: {verdict[0]}", style=verdict[1])
+    verdict, style = _verdict(report)
+    console.print(f"verdict: {verdict}", style=style)
+
+
+def _verdict(report: Report) -> tuple[str, str]:
+    """What to do with the data, and the colour of that."""
+    warnings = [finding.name for finding in report.findings if finding.severity == "warning"]
+    if report.unusable:
+        return "this data cannot be trained on", "bold red"
+    if warnings:
+        return f"it can be trained on, but read the warnings first: {', '.join(warnings)}", "yellow"
+    return "good to train on", "green"
 
 
 def _print_sides(console: Console, report: Report) -> None:
