@@ -286,10 +286,13 @@ def publish_long(folder: Path, kind: str, seed: int = 0, **changes: Any) -> Any:
     tokenizer.train_from_iterator(TEXT.split("\n"), trainer)
     tokenizer.add_special_tokens([tokenizers.AddedToken(mask, lstrip=True, normalized=False, special=True)])
     ids = {name: tokenizer.token_to_id(name) for name in (*special, mask)}
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1",
-        special_tokens=[(begin, ids[begin]), (end, ids[end])],
-    )  # fmt: skip
+    if roberta:
+        tokenizer.post_processor = processors.RobertaProcessing((end, ids[end]), (begin, ids[begin]))
+    else:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1",
+            special_tokens=[(begin, ids[begin]), (end, ids[end])],
+        )  # fmt: skip
     sizes = {
         "vocab_size": tokenizer.get_vocab_size(), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
         "intermediate_size": 48, "pad_token_id": ids["<pad>"], "bos_token_id": ids["<s>"], "eos_token_id": ids["</s>"],

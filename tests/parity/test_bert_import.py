@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from small_tables import write_table_recipe
 
 import headwise
-from headwise.errors import ModelError
+from headwise.errors import ModelError, UsageError
 from headwise.workflows.export import export_model
 from headwise.workflows.import_model import import_model
 
@@ -43,6 +43,50 @@ def test_labels_have_the_probabilities_of_transformers(tmp_path: Path) -> None:
             expected = model(**names(text, return_tensors="pt")).logits.softmax(-1)[0]
         found = [answer.probabilities[label] for label in classifier.labels]
         assert np.allclose(found, expected.numpy(), atol=1e-5)
+
+
+PAIRS = [("the quick brown fox", "again and again"), ("a", "the lazy dog; 12 birds"), ("the fox " * 30, "a dog")]
+
+
+def test_a_classifier_of_pairs_has_the_probabilities_of_transformers_there_and_back(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub", "BertForSequenceClassification", **LABELS)
+    # The class that real files name; the one of the other tests leaves token_type_ids out unless it is told to.
+    config = tmp_path / "hub/tokenizer_config.json"
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_input_names": names}))
+    import_model(tmp_path / "hub", tmp_path / "ours", pairs=True)
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    classifiers = [
+        headwise.load(tmp_path / "ours", engine=engine, precision="float32") for engine in ("torch", "ctranslate2")
+    ]
+    for pair in PAIRS:
+        for folder in ("hub", "back"):
+            model, names = theirs_of(tmp_path / folder, "BertForSequenceClassification")
+            inputs = names(*pair, return_tensors="pt", truncation=True, max_length=40)
+            assert inputs["token_type_ids"].max() == 1
+            with torch.no_grad():
+                expected = model(**inputs).logits[0].numpy()
+            for classifier in classifiers:
+                assert np.allclose(classifier.logits([pair])[0], expected, atol=1e-5)
+    with pytest.raises(UsageError, match="reads pairs of texts"):
+        classifiers[0].classify(["a single text"])
+    publish_bert(tmp_path / "plain")
+    with pytest.raises(UsageError, match=r"--pairs is for classifiers of texts, but .*plain has the task embed"):
+        import_model(tmp_path / "plain", tmp_path / "none", pairs=True)
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM"])
+def test_a_model_with_a_vocabulary_file_alone_is_exported_with_its_special_tokens(tmp_path: Path, kind: str) -> None:
+    publish_bert(tmp_path / "hub", kind)
+    _, names = theirs_of(tmp_path / "hub", kind)
+    pieces = sorted(names.get_vocab().items(), key=lambda item: item[1])
+    (tmp_path / "hub/tokenizer.json").unlink()
+    (tmp_path / "hub/vocab.txt").write_text("\n".join(piece for piece, _ in pieces), encoding="utf-8")
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    _, again = theirs_of(tmp_path / "back", kind)
+    assert [again(text)["input_ids"] for text in TEXTS] == [names(text)["input_ids"] for text in TEXTS]
+    assert (again.model_max_length, again("a", "b")["token_type_ids"]) == (40, [0, 0, 0, 1, 1])
 
 
 def test_gaps_have_the_candidates_of_transformers(tmp_path: Path) -> None:
@@ -75,6 +119,29 @@ def test_vectors_are_pooled_as_sentence_transformers_files_say(tmp_path: Path, p
         expected = torch.nn.functional.normalize(states.mean(0) if pooling == "mean" else states[0], dim=0).numpy()
         found = headwise.load(tmp_path / "ours", engine="torch").embed([text])[0]
         assert np.allclose(found, expected, atol=1e-5)
+
+
+def test_long_texts_are_cut_where_sentence_transformers_cuts_them(tmp_path: Path) -> None:
+    publish_bert(tmp_path / "hub")
+    (tmp_path / "hub/sentence_bert_config.json").write_text('{"max_seq_length": 5}')
+    import_model(tmp_path / "hub", tmp_path / "ours")
+    model, names = theirs_of(tmp_path / "hub", "BertModel")
+    text = "the quick brown fox jumps over the dog"
+    with torch.no_grad():
+        cut = names(text, return_tensors="pt", truncation=True, max_length=5)
+        expected = torch.nn.functional.normalize(model(**cut).last_hidden_state[0].mean(0), dim=0).numpy()
+    assert cut["input_ids"].size(1) == 5
+    for engine in ("torch", "ctranslate2"):
+        found = headwise.load(tmp_path / "ours", engine=engine, precision="float32").embed(text)
+        assert np.allclose(found, expected, atol=1e-5)
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    assert json.loads((tmp_path / "back/sentence_bert_config.json").read_text())["max_seq_length"] == 5
+    (tmp_path / "hub/sentence_bert_config.json").write_text('{"max_seq_length": "5"}')
+    with pytest.raises(ModelError, match=r"sentence_bert_config\.json: max_seq_length must be a whole number"):
+        import_model(tmp_path / "hub", tmp_path / "other")
+    (tmp_path / "ours/preprocessing.json").write_text('{"longest": -1}')
+    with pytest.raises(ModelError, match=r"preprocessing\.json"):
+        headwise.load(tmp_path / "ours").embed(text)
 
 
 @pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 import torch
+from fixtures_encoders import cut_in_two, train_recipe
 from fixtures_published import publish_long
 from safetensors.torch import load_file
+from small_tables import labelled_texts, write_table, write_table_recipe
 
 import headwise
 from headwise.bundle.weights import open_model, save_model
@@ -58,6 +62,43 @@ def test_labels_have_the_logits_of_transformers(tmp_path: Path, name: str) -> No
         with torch.no_grad():
             expected = model(**tokenizer(text, return_tensors="pt", return_token_type_ids=False)).logits[0]
         assert np.allclose(classifier.logits([text])[0], expected.numpy(), atol=1e-4)
+
+
+def test_a_pair_has_the_logits_of_transformers_there_and_back(tmp_path: Path) -> None:
+    """Between its texts a Longformer has two ends, as RoBERTa, and one only where it learned that here."""
+    kind = "LongformerForSequenceClassification"
+    publish_long(tmp_path / "hub", kind, **LABELS)
+    import_model(tmp_path / "hub", tmp_path / "ours", pairs=True)
+    export_model(tmp_path / "ours", tmp_path / "back", to="huggingface")
+    classifier = headwise.load(tmp_path / "ours", engine="torch")
+    for pair in [("the quick brown fox", "it sleeps"), (TEXT, f"{TEXT} {TEXT}")]:
+        for folder in ("hub", "back"):
+            model, tokenizer = opened(tmp_path / folder, kind)
+            inputs = tokenizer(*pair, return_tensors="pt")
+            assert (inputs["input_ids"] == tokenizer.sep_token_id).sum() == 3
+            with torch.no_grad():
+                expected = model(**inputs).logits[0].numpy()
+            assert np.allclose(classifier.logits([pair])[0], expected, atol=1e-4)
+
+
+def test_a_classifier_of_pairs_that_was_fine_tuned_has_two_ends_too(tmp_path: Path) -> None:
+    publish_long(tmp_path / "hub", "LongformerModel")
+    import_model(tmp_path / "hub", tmp_path / "start")
+    columns = ("text", "second", "label")
+    recipe = write_table_recipe(tmp_path, data={"columns": list(columns)}, training={"steps": 2})
+    for seed, name in enumerate(("train", "val")):
+        rows = [(*cut_in_two(text), label) for text, label in labelled_texts(300, seed)]
+        write_table(tmp_path / f"{name}.csv", rows, columns)
+    values = tomllib.loads(recipe.read_text())
+    values["model"] = {"family": "longformer", "from": "start", "pooling": "first"}
+    recipe.write_text(tomli_w.dumps(values))
+    model = train_recipe(recipe, tmp_path / "run")
+    export_model(model, tmp_path / "back", to="huggingface")
+    theirs, tokenizer = opened(tmp_path / "back", "LongformerForSequenceClassification")
+    with torch.no_grad():
+        expected = theirs(**tokenizer("the quick brown fox", "it sleeps", return_tensors="pt")).logits[0].numpy()
+    found = headwise.load(model, engine="torch").logits([("the quick brown fox", "it sleeps")])[0]
+    assert np.allclose(found, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,9 @@
 
     tokenizer.json       (or source.tokenizer.json and target.tokenizer.json) of models that read or write text
     labels.json          {"labels": [name, …]} of models that choose among classes, in the order of their outputs
-    preprocessing.json   of models that read pictures or sound: sizes, normalisation, …; its task checks what it says
+    preprocessing.json   of models that read pictures or sound: sizes, normalisation, …; its task checks what it says.
+                         {"longest": 256} of sentence vectors: tokens of a text that are read, if not all that fit;
+                         {"texts": 2} of classifiers of pairs; {"ends": 2}: tokens between the texts, if not one
 
 Needs no torch.
 """
@@ -24,6 +26,7 @@ from headwise.errors import ModelError
 from headwise.text.tokenizer import TokenizerPair
 
 LABELS, PREPROCESSING = "labels.json", "preprocessing.json"
+LONGEST, TEXTS, ENDS = "longest", "texts", "ends"  # in preprocessing.json
 MOST_LABELS = 100_000
 _LARGEST_LABELS, _LARGEST_PREPROCESSING = 16 << 20, 1 << 20  # bytes
 
@@ -52,6 +55,23 @@ class Assets:
         if self.text is None:
             raise ModelError("this model has no tokenizer: it does not read or write text")
         return self.text
+
+    @property
+    def texts(self) -> int:
+        """How many texts an input has."""
+        return 2 if self.preprocessing.get(TEXTS) == 2 else 1
+
+    @property
+    def ends(self) -> int:
+        """How many ends of sentence stand between the texts of a pair."""
+        return 2 if self.preprocessing.get(ENDS) == 2 else 1
+
+    def longest(self, network: int | None) -> int | None:
+        """The tokens of a text that are read: as many as the network can, or fewer if the model says so."""
+        told = self.preprocessing.get(LONGEST)
+        if told is not None and (type(told) is not int or told < 1):
+            raise ModelError(f"{PREPROCESSING}: {LONGEST} must be a whole number from 1, not {told!r}")
+        return min((most for most in (network, told) if most is not None), default=None)
 
     def save(self, directory: Path) -> None:
         if self.text is not None:

@@ -48,13 +48,15 @@ class LabelledBatches:
         seed: int = 0,
         *,
         longest: int | None = None,
+        ends: int = 1,
         shuffle: bool = True,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self.store, self.shuffle, self.rank, self.world, self.longest = store, shuffle, rank, world, longest
+        self.store, self.shuffle, self.rank, self.world = store, shuffle, rank, world
+        self.longest, self.ends = longest, ends  # of a row; between its texts
         self.sides = tuple(side for side in store.sides if side != "label")
-        lengths = np.full(len(store), specials(len(self.sides)), dtype=np.int64)
+        lengths = np.full(len(store), specials(len(self.sides), ends), dtype=np.int64)
         for side in self.sides:
             lengths += store.lengths(side)
         lengths = lengths if longest is None else np.minimum(lengths, longest)
@@ -70,7 +72,8 @@ class LabelledBatches:
         rows = share_of(self._plan(cursor.epoch).rows(cursor.index), self.rank, self.world)
         texts = [self.store.rows(side, rows) for side in self.sides]
         labels = torch.from_numpy(self.store.rows("label", rows).tokens.astype(np.int64))
-        return sequence_batch(joined(texts, self.longest), labels, self.store.line_numbers(rows), cursor.index)
+        sequences = joined(texts, self.longest, self.ends)
+        return sequence_batch(sequences, labels, self.store.line_numbers(rows), cursor.index)
 
     def _plan(self, epoch: int) -> Plan:
         if not self.shuffle:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwise.bundle.assets import Assets
+from headwise.bundle.assets import LONGEST, Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe, require_family
 from headwise.data.rows import Table, TableRows
@@ -117,7 +117,9 @@ class Embed(Task):
             prints["validation"] = fingerprint(held_out.files)
             about |= {"content": prints["validation"]}
             validation = make_store(cache, TableRows(held_out, UNFILTERED), encoders, about, "validation text", tell)
-        return Prepared(Assets(tokenizers), store, validation, prints)
+        longest = None if start is None else start.longest(None)
+        told = {} if longest is None else {LONGEST: longest}
+        return Prepared(Assets(tokenizers, preprocessing=told), store, validation, prints)
 
     def open_store(self, directory: Path) -> Store:
         return Store(directory)
@@ -146,8 +148,8 @@ class Embed(Task):
 
         settings = recipe.training
         return ContrastBatches(
-            store, settings.batch_tokens, recipe.contrast.pairs, settings.seed, longest=max_length, shuffle=shuffle,
-            rank=rank, world=world,
+            store, settings.batch_tokens, recipe.contrast.pairs, settings.seed, longest=assets.longest(max_length),
+            shuffle=shuffle, rank=rank, world=world,
         )  # fmt: skip
 
     def loss(self, network: Network, batch: Batch, smoothing: float) -> BatchLoss:

@@ -41,7 +41,7 @@ class Embedder:
     @property
     def longest(self) -> int | None:
         """The longest input, in tokens; of a longer text the beginning is read."""
-        return self.bundle.settings.longest
+        return self.assets.longest(self.bundle.settings.longest)
 
     def embed(self, texts: str | Sequence[str]) -> NDArray[np.float32]:
         """One vector per text of a list, (texts, D), or the vector of a single text, (D,)."""

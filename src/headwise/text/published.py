@@ -180,21 +180,35 @@ def release(tokenizer: Tokenizer, absent: int, origin: Origin | None) -> Parts:
     }
 
 
-def around(names: Mapping[int, str], ids: Mapping[str, int], begins: bool = True) -> Parts:
+def pair_ends(parts: Parts) -> int:
+    """How many special tokens a file puts between the texts of a pair: two, as RoBERTa does, or one."""
+    step = parts.get("post_processor") or {}
+    try:
+        if step.get("type") == "TemplateProcessing":
+            texts = [place for place, piece in enumerate(step.get("pair") or ()) if "Sequence" in piece]
+            return 2 if len(texts) == 2 and texts[1] - texts[0] == 3 else 1
+        return 2 if step.get("type") == "RobertaProcessing" else 1
+    except (AttributeError, TypeError):
+        raise ModelError("tokenizer.json is damaged: its post_processor cannot be read; take another copy") from None
+
+
+def around(names: Mapping[int, str], ids: Mapping[str, int], begins: bool = True, ends: int = 1) -> Parts:
     """The step by which the library puts special tokens around a text, or around a pair of texts.
 
     `names` are those of our special tokens, `ids` their numbers; only with `begins` does one stand before a text.
+    Between two texts are `ends`; two of them mean that the model does not tell the texts apart by their types.
     """
 
     def mark(number: int, kind: int = 0) -> Parts:
         return {"SpecialToken": {"id": names[number], "type_id": kind}}
 
-    text, other = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}
+    kind = 1 if ends == 1 else 0
+    text, other = {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": kind}}
     single = [*([mark(BOS)] if begins else []), text, mark(EOS)]
     used = [names[number] for number in ((BOS, EOS) if begins else (EOS,))]
     return {
         "type": "TemplateProcessing", "single": single,
-        "pair": [*single, other, mark(EOS, 1)] if begins else single,
+        "pair": [*single, *[mark(EOS)] * (ends - 1), other, mark(EOS, kind)] if begins else single,
         "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in used},
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from headwise.bundle.assets import TEXTS, Assets
 from headwise.bundle.directory import WEIGHTS, Bundle, write_config, write_directory
 from headwise.bundle.golden import GOLDEN, check_golden, golden_output
 from headwise.bundle.stored_weights import check_sizes
@@ -30,10 +31,11 @@ class ImportResult:
     licence: str | None
 
 
-def import_model(source: str | Path, output: Path, revision: str | None = None) -> ImportResult:
+def import_model(source: str | Path, output: Path, revision: str | None = None, *, pairs: bool = False) -> ImportResult:
     """Writes the model directory `output`, which must not exist yet, whole or not at all.
 
     `source` is a folder, or the name of a model of the Hugging Face Hub, of which `revision` chooses a version.
+    `pairs` tells that a classifier was trained on pairs of texts, which no file of it says.
     """
     check_name(source)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
@@ -42,15 +44,17 @@ def import_model(source: str | Path, output: Path, revision: str | None = None) 
         fetched = fetch(str(source), revision)
         imported = read_model(fetched.folder)
         told = {"source": fetched.name, "revision": fetched.revision}
-        return _write(replace(imported, origin={**imported.origin, **told}), Path(source), output)
+        return _write(replace(imported, origin={**imported.origin, **told}), Path(source), output, pairs)
     if revision is not None:
         raise UsageError(f"--revision is for models of the Hub, but {source} is a folder here")
-    return _write(read_model(Path(source)), Path(source), output)
+    return _write(read_model(Path(source)), Path(source), output, pairs)
 
 
-def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
+def _write(imported: Imported, source: Path, output: Path, pairs: bool) -> ImportResult:
     from headwise import __version__
 
+    if pairs:
+        imported = replace(imported, assets=_of_pairs(imported, source))
     card: dict[str, Any] = {"headwise": __version__, "origin": imported.origin}
     bundle = Bundle(
         output, imported.family, imported.architecture, imported.languages, imported.decoding, card, task=imported.task
@@ -71,3 +75,10 @@ def _write(imported: Imported, source: Path, output: Path) -> ImportResult:
     write_directory(output, fill)
     parameters = sum(prod(shape) for shape in imported.weights.shapes.values())
     return ImportResult(output, imported.family, imported.task, parameters, imported.origin.get("licence"))
+
+
+def _of_pairs(imported: Imported, source: Path) -> Assets:
+    assets = imported.assets
+    if not assets.labels or assets.text is None:
+        raise UsageError(f"--pairs is for classifiers of texts, but {source} has the task {imported.task}")
+    return replace(assets, preprocessing={**assets.preprocessing, TEXTS: 2})

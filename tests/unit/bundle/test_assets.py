@@ -47,6 +47,20 @@ def test_damaged_labels_are_one_clear_line(content: object, tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("told", "network", "longest"), [({}, 8, 8), ({}, None, None), (5, 8, 5), (5, None, 5), (9, 8, 8)]
+)
+def test_the_smaller_of_both_lengths_counts(told: object, network: int | None, longest: int | None) -> None:
+    assets = Assets(preprocessing={"longest": told} if told else {})
+    assert assets.longest(network) == longest
+
+
+@pytest.mark.parametrize("told", ["5", 0, -1, True, 2.5])
+def test_a_length_that_is_none_is_refused(told: object) -> None:
+    with pytest.raises(ModelError, match="longest must be a whole number from 1"):
+        Assets(preprocessing={"longest": told}).longest(8)
+
+
 def test_a_huge_preprocessing_file_is_not_parsed(tmp_path: Path) -> None:
     (tmp_path / PREPROCESSING).write_text(json.dumps({"x": "y" * (2 << 20)}), encoding="utf-8")
     with pytest.raises(ModelError, match=r"preprocessing\.json"):

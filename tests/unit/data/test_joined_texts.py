@@ -14,6 +14,12 @@ def test_a_pair_is_begin_text_end_text_end() -> None:
     assert encoded([Ragged.of([[7, 8]]), Ragged.of([[5]])]) == [[B, 7, 8, E, 5, E]]
 
 
+def test_two_ends_may_stand_between_the_texts() -> None:
+    pair = [Ragged.of([[7, 8], []]), Ragged.of([[5], [6, 6]])]
+    assert encoded(pair, ends=2) == [[B, 7, 8, E, E, 5, E], [B, E, E, 6, 6, E]]
+    assert [len(ids) for ids in encoded(pair, longest=6, ends=2)] == [6, 6]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [

@@ -6,8 +6,10 @@ import pytest
 from small_tables import write_table
 from small_texts import write_embed_recipe
 
+from headwise.bundle.assets import Assets
 from headwise.bundle.directory import open_bundle
 from headwise.config.recipe import build_recipe, load_recipe
+from headwise.data.cursor import Cursor
 from headwise.errors import DataError, RecipeError, UsageError
 from headwise.tasks.embed import TASK
 
@@ -22,6 +24,17 @@ def test_pairs_are_examined_and_prepared_without_labels(tmp_path: Path) -> None:
     assert TASK.sizes(prepared.assets, recipe)["classes"] == 0
     name, lines = TASK.training_lines(recipe, base)
     assert (name, sum(1 for _ in lines)) == ("text", 500)
+
+
+def test_fine_tuning_cuts_texts_where_its_start_model_does(tmp_path: Path) -> None:
+    recipe, base = load_recipe(write_embed_recipe(tmp_path))
+    text = TASK.prepare(recipe, base, tmp_path / "cache").assets.text
+    start = Assets(text, preprocessing={"longest": 4, "texts": 2})
+    prepared = TASK.prepare(recipe, base, tmp_path / "cache", start=start)
+    assert dict(prepared.assets.preprocessing) == {"longest": 4}
+    batches = [TASK.batches(prepared.training, recipe, assets, 64) for assets in (Assets(text), prepared.assets)]
+    most, fewer = (int(of.make(Cursor()).inputs[1].max()) for of in batches)
+    assert (most > 4, fewer) == (True, 4)
 
 
 def test_a_share_of_the_pairs_can_be_held_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from fixtures_published import END, byte_level_bpe
 from tokenizers import models, pre_tokenizers
 
 from headwise.errors import ModelError
-from headwise.text.published import Numbering, adopt, is_ours, read_parts, release, vocabulary
+from headwise.text.published import Numbering, adopt, around, is_ours, pair_ends, read_parts, release, vocabulary
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 
@@ -91,3 +91,24 @@ def test_missing_and_damaged_tokenizer_files_are_one_line(tmp_path: Path) -> Non
         (tmp_path / "tokenizer.json").write_text(content)
         with pytest.raises(ModelError, match=r"tokenizer.json|vocabulary"):
             vocabulary(read_parts(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("step", "ends"),
+    [
+        (None, 1),
+        ({"type": "BertProcessing"}, 1),
+        ({"type": "RobertaProcessing"}, 2),
+        (around({BOS: "<s>", EOS: "</s>"}, {"<s>": 0, "</s>": 2}), 1),
+        (around({BOS: "<s>", EOS: "</s>"}, {"<s>": 0, "</s>": 2}, ends=2), 2),
+        ({"type": "TemplateProcessing"}, 1),
+    ],
+)
+def test_a_file_says_how_many_ends_stand_between_two_texts(step: object, ends: int) -> None:
+    assert pair_ends({"post_processor": step}) == ends
+
+
+@pytest.mark.parametrize("step", ["x", 5, [1], {"type": "TemplateProcessing", "pair": 5}])
+def test_a_damaged_post_processor_is_one_clear_line(step: object) -> None:
+    with pytest.raises(ModelError, match="its post_processor cannot be read"):
+        pair_ends({"post_processor": step})

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headwise.bundle.assets import Assets
-from headwise.bundle.directory import read_json
+from headwise.bundle.assets import ENDS, LONGEST, Assets
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.layout import Architecture, Beside, Key, Layout
 from headwise.interop.huggingface.published import Config
+from headwise.interop.huggingface.sentences import read_longest, read_pooling, sentence_files
 from headwise.interop.keys import modules, without_prefix
-from headwise.text.published import Numbering, Parts, adopt, is_ours, vocabulary
+from headwise.text.published import Numbering, Parts, adopt, is_ours, pair_ends, vocabulary
 from headwise.text.tokenizer import TokenizerPair
 from headwise.text.vocabulary import MASK
 
@@ -36,8 +36,6 @@ LAYER: Mapping[str, str | tuple[str, ...]] = {
     "feed_forward.outer": "output.dense",
     "feed_residual.norm": "output.LayerNorm",
 }
-POOLING = "1_Pooling/config.json"
-_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
 
 
 def read_sizes(config: Config, activation: str = "gelu", dropout: float = 0.1) -> Architecture:
@@ -115,15 +113,11 @@ class Relative:
 
     def read_bare_config(self, config: Config) -> Architecture:
         """The encoder alone: vectors are the mean of its states, unless sentence-transformers' files say otherwise."""
-        file, pooling = config.file.parent / POOLING, "mean"
-        if file.is_file():
-            told = {key for key, value in read_json(file).items() if key.startswith("pooling_mode") and value is True}
-            if len(told) != 1 or not told <= _POOLINGS.keys():
-                raise ModelError(
-                    f"{file}: only the mean of all tokens or the first one is supported, not {sorted(told)}"
-                )
-            pooling = _POOLINGS[told.pop()]
-        return {**self.read_config(config), "pooling": pooling}
+        return {**self.read_config(config), "pooling": read_pooling(config.file.parent)}
+
+    def read_masked_config(self, config: Config) -> Architecture:
+        config.must("tie_word_embeddings", True)
+        return self.read_config(config)
 
     def checked_config(self, architecture: Architecture, classifies: bool = False) -> dict[str, Any]:
         for key, wanted, why in (
@@ -151,8 +145,17 @@ class Relative:
         numbering = Numbering.of(rows, {number: found for number, found in special.items() if found is not None})
         renames = {} if ours else {self.mask: MASK}
         tokenizer, origin = adopt(parts, numbering, file, documents=False, renames=renames)
-        assets = Assets(TokenizerPair.one(tokenizer), config.labels() if classifies else ())
+        told = {ENDS: 2} if pair_ends(parts) == 2 else {}
+        assets = Assets(TokenizerPair.one(tokenizer), config.labels() if classifies else (), told)
         return Beside(assets, (numbering,), (origin,))
+
+    def read_bare_beside(self, folder: Path, config: Config) -> Beside:
+        """With the length at which sentence-transformers cuts texts, where its files name one."""
+        beside = self.read_beside(folder, config)
+        if (longest := read_longest(folder)) is None:
+            return beside
+        told = {**beside.assets.preprocessing, LONGEST: longest}
+        return replace(beside, assets=replace(beside.assets, preprocessing=told))
 
     def layouts(self, **more: Any) -> tuple[Layout, Layout, Layout]:
         """The encoder alone comes first: a config that names no class is one of it. `more` are fields of all."""
@@ -160,15 +163,19 @@ class Relative:
         prefix = f"{self.prefix}."
         bare = Layout(
             family=self.family, class_name=f"{self.name}Model", task="embed", read_config=self.read_bare_config,
-            write_config=self.checked_config, keys=self.bare_keys, read_beside=self.read_beside,
-            sizes=partial(sizes, head=0), renamed=(*old, (f"^{prefix}", "")), files=sentence_files,
+            write_config=self.checked_config, keys=self.bare_keys, read_beside=self.read_bare_beside,
+            sizes=partial(sizes, head=0), renamed=(*old, (f"^{prefix}", "")), files=_sentence_files,
             ignored=r"embeddings\.position_ids", ends_texts=True, begins_texts=True, **more,
         )  # fmt: skip
         headed = replace(
-            bare, read_config=self.read_config, keys=self.keys, renamed=old, files=lambda architecture, beside: {},
+            bare, read_config=self.read_config, keys=self.keys, read_beside=self.read_beside, renamed=old,
+            files=lambda architecture, beside: {},
             ignored=rf"{prefix}embeddings\.position_ids|{prefix}pooler\..*|{self.ignored}",
         )  # fmt: skip
-        masked = replace(headed, class_name=f"{self.name}ForMaskedLM", task="fill", sizes=partial(sizes, head=None))
+        masked = replace(
+            headed, class_name=f"{self.name}ForMaskedLM", task="fill", sizes=partial(sizes, head=None),
+            read_config=self.read_masked_config,
+        )  # fmt: skip
         labelled = replace(
             headed, class_name=f"{self.name}ForSequenceClassification", task="classify", sizes=partial(sizes, head=1),
             write_config=partial(self.checked_config, classifies=True),
@@ -183,18 +190,5 @@ def sizes(beside: Beside, head: int | None) -> dict[str, Any]:
     return {"vocab": beside.numbering.vocab, "absent": beside.numbering.absent, "classes": classes}
 
 
-def sentence_files(architecture: Architecture, beside: Beside) -> dict[str, Any]:
-    """With these files beside it, `SentenceTransformer` opens a model: states, pooled, then of length 1."""
-    parts = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
-    return {
-        "modules.json": [
-            {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for number, (path, kind) in enumerate(parts.items())
-        ],
-        "sentence_bert_config.json": {"max_seq_length": architecture["max_length"], "do_lower_case": False},
-        "config_sentence_transformers.json": {"prompts": {}, "similarity_fn_name": "cosine"},
-        POOLING: {
-            "word_embedding_dimension": architecture["model_dim"],
-            **{mode: kind == architecture["pooling"] for mode, kind in _POOLINGS.items()},
-        },
-    }
+def _sentence_files(architecture: Architecture, beside: Beside) -> dict[str, Any]:
+    return sentence_files(architecture, beside.assets.longest(architecture["max_length"]))

@@ -63,16 +63,21 @@ class Config:
     def labels(self) -> tuple[str, ...]:
         """Names of classes in the order of the outputs; a model that names none has LABEL_0, LABEL_1, …
 
-        Of two classes with one name (ImageNet has two cranes) the second gets its number.
+        Of two classes with one name (ImageNet has two cranes) the second gets its number. Models that give scores, or
+        any number of labels, are refused: they have the same weights, but their outputs mean something else.
         """
+        if (kind := self.values.get("problem_type")) not in (None, "single_label_classification"):
+            raise ModelError(f"{self.file}: problem_type = {kind!r} is not supported, only one label for each input")
         named = self.values.get("id2label")
         if named is None:
-            return tuple(f"LABEL_{number}" for number in range(min(self.number("num_labels", 2), MOST_LABELS)))
+            named = {str(number): f"LABEL_{number}" for number in range(min(self.number("num_labels", 2), MOST_LABELS))}
         if not isinstance(named, dict) or len(named) > MOST_LABELS:
             raise ModelError(f"{self.file}: id2label must name each class by its number")
         found = tuple(named.get(str(number)) for number in range(len(named)))
         if not found or not all(isinstance(name, str) and name for name in found):
             raise ModelError(f"{self.file}: id2label must give the classes 0, 1, 2, … names")
+        if len(found) == 1:
+            raise ModelError(f"{self.file}: the only label is '{found[0]}': a model of scores is not supported")
         unique: dict[str, int] = {}
         for number, name in enumerate(found):
             unique[f"{name} ({number})" if name in unique else str(name)] = number

@@ -43,7 +43,7 @@ def export(bundle: Bundle, assets: Assets, directory: Path) -> None:
     def fill(new: Path) -> None:
         save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
         if assets.text is not None:
-            _write_tokenizers(new, layout, beside, bundle.languages, int(architecture.get("absent", 0)))
+            _write_tokenizers(new, layout, architecture, beside, bundle.languages)
         for name, content in layout.files(architecture, beside).items():
             (new / name).parent.mkdir(exist_ok=True)
             write_json(new / name, content)
@@ -104,14 +104,18 @@ def _labels(labels: tuple[str, ...]) -> dict[str, Any]:
     return {"id2label": numbered, "label2id": {name: number for number, name in enumerate(labels)}}
 
 
-def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tuple[str, ...], absent: int) -> None:
+def _write_tokenizers(
+    new: Path, layout: Layout, architecture: Architecture, beside: Beside, languages: tuple[str, ...]
+) -> None:
     pair, origins = beside.assets.tokenizers, beside.origins
     sides = [pair.source] if pair.shared else [pair.source, pair.target]
     ids = {SPECIAL[ours]: published for ours, published in beside.numbering.special.items()}
     for name, side, origin in zip(_FILES, sides, origins or (None, None), strict=False):
-        parts = release(side, absent, origin)
+        parts = release(side, int(architecture.get("absent", 0)), origin)
         if layout.ends_texts and origin is None:
-            parts["post_processor"] = around(dict(enumerate(SPECIAL)), ids, begins=layout.begins_texts)
+            parts["post_processor"] = around(
+                dict(enumerate(SPECIAL)), ids, begins=layout.begins_texts, ends=beside.assets.ends
+            )
         write_json(new / name, parts)
     # The class that reads any file of the tokenizers library as it stands.
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -120,9 +124,18 @@ def _write_tokenizers(new: Path, layout: Layout, beside: Beside, languages: tupl
         named = origins[0].names if origins else {}
         roles = {"cls_token": SPECIAL[BOS], "sep_token": SPECIAL[EOS], "mask_token": MASK}
         config |= {role: named.get(name, name) for role, name in roles.items() if pair.source.find(name) is not None}
+        config |= _encoder_inputs(architecture)
     if len(languages) == 2:
         config |= {"source_lang": languages[0], "target_lang": languages[1]}
     write_json(new / "tokenizer_config.json", config)
+
+
+def _encoder_inputs(architecture: Architecture) -> dict[str, Any]:
+    """What an encoder is given for each text, and the most tokens of it."""
+    types = ["token_type_ids"] if architecture["segments"] > 1 else []  # else the texts of a pair look the same
+    return {
+        "model_input_names": ["input_ids", *types, "attention_mask"], "model_max_length": architecture["max_length"]
+    }  # fmt: skip
 
 
 def _roles(tokenizer: Tokenizer, origin: Origin | None, numbering: Numbering) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.bundle.assets import Assets
+from headwise.bundle.assets import ENDS, TEXTS, Assets
 from headwise.bundle.directory import Bundle
 from headwise.config.schema import Recipe
 from headwise.data.joined_texts import encoded
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from headwise.models.interface import Network
 
 COLUMNS = ("text", LABEL)
-# A model that reads pairs says so in preprocessing.json.
-TEXTS = "texts"
 
 
 class TextInputs(Inputs):
@@ -101,8 +99,9 @@ class TextInputs(Inputs):
             validation = make_store(cache, kept, encoders, about, "validation text", tell, f"{self.field}-")
             if not len(validation):
                 raise DataError("no row is left to validate on: all rows are empty", file=held_out.files[0])
-        pairs = {TEXTS: 2} if len(training.sides) == 3 else {}
-        return Prepared(Assets(tokenizers, labels, pairs), store, validation, prints)
+        told = {TEXTS: 2} if len(training.sides) == 3 else {}
+        told |= {ENDS: start.ends} if start is not None and start.ends > 1 else {}
+        return Prepared(Assets(tokenizers, labels, told), store, validation, prints)
 
     def open_store(self, directory: Path) -> Store:
         return Store(directory)
@@ -122,8 +121,9 @@ class TextInputs(Inputs):
 
         settings = recipe.training
         return LabelledBatches(
-            store, settings.batch_tokens, settings.seed, longest=max_length, shuffle=shuffle, rank=rank, world=world
-        )
+            store, settings.batch_tokens, settings.seed, longest=max_length, ends=assets.ends, shuffle=shuffle,
+            rank=rank, world=world,
+        )  # fmt: skip
 
     def label_counts(self, store: Store, classes: int) -> NDArray[np.int64]:
         return np.bincount(store.rows(LABEL, np.arange(len(store))).tokens, minlength=classes)
@@ -134,14 +134,14 @@ class TextInputs(Inputs):
         return assets.text is not None
 
     def reads(self, assets: Assets) -> str:
-        return "text" if _texts(assets) == 1 else "pair"
+        return "text" if assets.texts == 1 else "pair"
 
     def example(self, assets: Assets) -> Any:
-        return "a" if _texts(assets) == 1 else ("a", "a")
+        return "a" if assets.texts == 1 else ("a", "a")
 
     def items(self, given: Sequence[str], assets: Assets) -> list[Any]:
         """A model that reads pairs gets the two texts in one line, with a tab between them."""
-        if _texts(assets) == 1:
+        if assets.texts == 1:
             return list(given)
         pairs = [tuple(line.split("\t")) for line in given]
         for number, pair in enumerate(pairs, start=1):
@@ -151,7 +151,7 @@ class TextInputs(Inputs):
         return pairs
 
     def examples(self, files: Sequence[str], assets: Assets, columns: Sequence[str] = ()) -> Examples:
-        known, texts = set(assets.labels), _texts(assets)
+        known, texts = set(assets.labels), assets.texts
         found = Examples([], [], [], [])
         wanted = tuple(columns) or COLUMNS
         if len(wanted) != texts + 1:
@@ -171,11 +171,11 @@ class TextInputs(Inputs):
 
     def encode(self, items: Sequence[Any], assets: Assets, longest: int | None) -> list[Any]:
         """Token ids with begin and end of sentence; of a text that is too long the beginning."""
-        tokenizer, pairs = assets.tokenizers.source, _texts(assets) == 2
+        tokenizer, pairs = assets.tokenizers.source, assets.texts == 2
         if pairs and any(isinstance(item, str) or len(item) != 2 for item in items):
             raise UsageError("this model reads pairs of texts: give two texts for each, (first, second)")
         columns = list(zip(*items, strict=True)) if pairs else [items]
-        return encoded([tokenizer.encode_ragged(list(column)) for column in columns], longest)
+        return encoded([tokenizer.encode_ragged(list(column)) for column in columns], longest, assets.ends)
 
     def cost(self, one: Any) -> int:
         return len(one)
@@ -229,8 +229,3 @@ def _labels(rows: TableRows, start: Assets | None) -> tuple[str, ...]:
         what = f"only the label '{found[0]}'" if found else "no label"
         raise DataError(f"has {what}: a classifier needs two labels or more; check data.columns", file=rows.names[0])
     return found
-
-
-def _texts(assets: Assets) -> int:
-    """How many texts an item has."""
-    return 2 if assets.preprocessing.get(TEXTS) == 2 else 1

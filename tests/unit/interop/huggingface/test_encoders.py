@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from headwise.bundle.assets import Assets
 from headwise.errors import ModelError
-from headwise.interop.huggingface.encoders import POOLING, read_sizes, sentence_files, write_sizes
+from headwise.interop.huggingface.encoders import read_sizes, write_sizes
 from headwise.interop.huggingface.families.bert import BERT
-from headwise.interop.huggingface.layout import Beside
 from headwise.interop.huggingface.published import Config
+from headwise.interop.huggingface.sentences import POOLING
 
 
 def test_sizes_go_there_and_back() -> None:
@@ -26,16 +25,12 @@ def test_sizes_go_there_and_back() -> None:
     assert write_sizes({**read, "attention_dropout": None})["attention_probs_dropout_prob"] == 0.2
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_files_of_sentence_transformers_say_what_was_read_from_them(tmp_path: Path, pooling: str) -> None:
-    files = sentence_files({"max_length": 40, "model_dim": 32, "pooling": pooling}, Beside(Assets()))
-    assert [part["type"].rpartition(".")[2] for part in files["modules.json"]] == [
-        "Transformer", "Pooling", "Normalize",
-    ]  # fmt: skip
-    assert files["sentence_bert_config.json"]["max_seq_length"] == 40
-    (tmp_path / POOLING).parent.mkdir()
-    (tmp_path / POOLING).write_text(json.dumps(files[POOLING]))
-    assert BERT.read_bare_config(Config(tmp_path / "config.json", {}))["pooling"] == pooling
+def test_a_head_for_masked_tokens_must_be_tied(tmp_path: Path) -> None:
+    bare, masked, _ = BERT.layouts()
+    config = Config(tmp_path / "config.json", {"tie_word_embeddings": False})
+    assert bare.read_config(config)["pooling"] == "mean"
+    with pytest.raises(ModelError, match="tie_word_embeddings = False is not supported"):
+        masked.read_config(config)
 
 
 def test_sentence_vectors_are_exported_with_the_files_of_sentence_transformers(tmp_path: Path) -> None:
@@ -58,5 +53,5 @@ def test_sentence_vectors_are_exported_with_the_files_of_sentence_transformers(t
 
 def test_a_tokenizer_without_a_special_token_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\na\nb\n")
-    with pytest.raises(ModelError, match=r"the tokenizer has no token \[SEP\]; it is not one of Bert"):
+    with pytest.raises(ModelError, match=r"vocab\.txt has no token \[SEP\]; it is not one of BERT"):
         BERT.read_beside(tmp_path, Config(tmp_path / "config.json", {"vocab_size": 5}))

@@ -30,6 +30,11 @@ def test_classes_are_named_in_the_order_of_the_outputs() -> None:
     assert Config(file, {"id2label": {"1": "b", "0": "a"}}).labels() == ("a", "b")
     assert Config(file, {"id2label": {"0": "a", "1": "a", "2": "b"}}).labels() == ("a", "a (1)", "b")
     assert Config(file, {}).labels() == ("LABEL_0", "LABEL_1")
+    for scores in ({"num_labels": 1}, {"id2label": {"0": "LABEL_0"}}):
+        with pytest.raises(ModelError, match=r"config\.json: the only label is 'LABEL_0'"):
+            Config(file, scores).labels()
+    with pytest.raises(ModelError, match="problem_type = 'multi_label_classification' is not supported"):
+        Config(file, {"problem_type": "multi_label_classification"}).labels()
     assert Config(file, {"num_labels": 3}).labels() == ("LABEL_0", "LABEL_1", "LABEL_2")
     for wrong in ([], {}, {"0": "a", "2": "b"}, {"0": "a (2)", "1": "a", "2": "a"}, {"0": 1}, {"0": ""}):
         with pytest.raises(ModelError, match=r"config\.json: id2label must"):

@@ -16,11 +16,12 @@ from headwise.files import read_bounded
 from headwise.interop.huggingface.encoders import Relative, read_sizes, write_sizes
 from headwise.interop.huggingface.layout import Architecture
 from headwise.interop.huggingface.published import Config
-from headwise.text.published import Parts
+from headwise.text.published import Parts, around
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK
 from headwise.text.tokenizer_file import LARGEST_FILE, read_tokenizer
 
 _UNKNOWN = "[UNK]"
+SPECIAL = {PAD: "[PAD]", UNK: _UNKNOWN, BOS: "[CLS]", EOS: "[SEP]"}
 
 
 def read_config(config: Config) -> Architecture:
@@ -52,21 +53,21 @@ def read_parts(folder: Path) -> Parts:
     told = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
     pieces = read_bounded(file, LARGEST_FILE).decode("utf-8", errors="replace").splitlines()
     names = {piece: number for number, piece in enumerate(pieces)}
-    if _UNKNOWN not in names:
-        raise ModelError(f"{file} has no token {_UNKNOWN}; it is not one of BERT")
+    for name in SPECIAL.values():
+        if name not in names:
+            raise ModelError(f"{file} has no token {name}; it is not one of BERT")
     made = library.Tokenizer(models.WordPiece(names, unk_token=_UNKNOWN))
     lower = told.get("do_lower_case", True) is not False
     made.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=told.get("strip_accents"))
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
     parts: Parts = json.loads(made.to_str())
-    return parts
+    return {**parts, "post_processor": around(SPECIAL, names)}
 
 
 BERT = Relative(
-    family="bert", name="Bert", prefix="bert", special={PAD: "[PAD]", UNK: _UNKNOWN, BOS: "[CLS]", EOS: "[SEP]"},
-    mask="[MASK]", read_config=read_config, write_config=write_config, read_parts=read_parts,
-    token_bias="cls.predictions.bias",
+    family="bert", name="Bert", prefix="bert", special=SPECIAL, mask="[MASK]", read_config=read_config,
+    write_config=write_config, read_parts=read_parts, token_bias="cls.predictions.bias",
     token_head={"dense": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"},
     pooler="pooler.dense", class_head={"pooler.dense": "bert.pooler.dense", "output.linear": "classifier"},
     ignored=r"cls\.seq_relationship\..*|cls\.predictions\.decoder\..*",

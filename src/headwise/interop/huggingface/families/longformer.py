@@ -5,13 +5,15 @@ Positions begin after the number of the padding token, which is RoBERTa's habit.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.encoders import LAYER, Relative, read_sizes, write_sizes
 from headwise.interop.huggingface.layout import Architecture, role_ids
 from headwise.interop.huggingface.published import Config
-from headwise.text.published import Numbering, read_parts
+from headwise.text import published
+from headwise.text.published import Numbering, Parts, around
 from headwise.text.tokenizer import BOS, EOS, PAD, UNK
 
 
@@ -65,10 +67,20 @@ def special_config(architecture: Architecture, numbering: Numbering) -> dict[str
     }  # fmt: skip
 
 
+def read_parts(folder: Path) -> Parts:
+    """tokenizer.json, or vocab.json and merges.txt, to which RoBERTa's special tokens belong."""
+    parts = published.read_parts(folder)
+    ids = {name: number for number, name in published.vocabulary(parts).items()}
+    if parts.get("post_processor") or not ids.keys() >= set(_SPECIAL.values()):
+        return parts
+    return {**parts, "post_processor": around(_SPECIAL, ids, ends=2)}
+
+
+_SPECIAL = {PAD: "<pad>", UNK: "<unk>", BOS: "<s>", EOS: "</s>"}
 _GLOBAL = tuple(f"attention.self.{name}_global" for name in ("query", "key", "value"))
 LONGFORMER = Relative(
     family="longformer", name="Longformer", prefix="longformer",
-    special={PAD: "<pad>", UNK: "<unk>", BOS: "<s>", EOS: "</s>"}, mask="<mask>", read_config=read_config,
+    special=_SPECIAL, mask="<mask>", read_config=read_config,
     write_config=write_config, read_parts=read_parts, token_bias="lm_head.bias",
     token_head={"dense": "lm_head.dense", "norm": "lm_head.layer_norm"}, pooler="pooler.dense",
     class_head={"pooler.dense": "classifier.dense", "output.linear": "classifier.out_proj"},

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from headwise.errors import ModelError, UsageError
 from headwise.interop.huggingface.families.longformer import (
     LONGFORMER,
     read_config,
+    read_parts,
     skipped,
     special_config,
     write_config,
@@ -58,3 +60,15 @@ def test_what_is_not_supported_is_one_line(values: dict[str, Any], words: str) -
 def test_what_the_hub_does_not_have_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="in the Hub's layout Longformer"):
         write_config({**FAMILY.settings().model_dump(), **changes})
+
+
+def test_files_of_roberta_get_its_special_tokens(tmp_path: Path) -> None:
+    names = {name: number for number, name in enumerate(["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(names))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
+    step = read_parts(tmp_path)["post_processor"]
+    marks = [piece.get("SpecialToken", {}).get("id", "text") for piece in step["pair"]]
+    assert marks == ["<s>", "text", "</s>", "</s>", "text", "</s>"]
+    del names["<s>"]
+    (tmp_path / "vocab.json").write_text(json.dumps(names))
+    assert read_parts(tmp_path)["post_processor"] is None
