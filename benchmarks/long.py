@@ -9,7 +9,7 @@ not the equation written out. Every figure is from a process of its own, whose p
 turns. A round's figure is the best of --repeats; the result has the median of the rounds, the lowest and the highest.
 
 Peers, at --peer-lengths: Hugging Face's Longformer and BigBird (their evaluation pattern has the same size) and
-performer-pytorch, the same sizes and dropout. `features`, the approximation error of FAVOR+, is in docs/long.md.
+performer-pytorch, the same sizes and dropout. The approximation error of FAVOR+: favor_error.py.
 """
 
 from __future__ import annotations
@@ -156,27 +156,51 @@ def growth(found: dict[Key, list[Figures]], arguments: argparse.Namespace) -> di
     return said
 
 
-def draw(found: dict[Key, list[Figures]], arguments: argparse.Namespace) -> None:
-    """Time and peak memory of training against the length, as one SVG."""
+PANELS = {"seconds": ("both", "seconds of forward and backward"), "MB": ("peak", "peak memory, MB")}
+
+
+def medians(found: dict[Key, list[Figures]], arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the picture shows: by part and unit, by kind, by length."""
+    return {
+        f"{part}, {unit}": {
+            name: {
+                str(length): statistics.median(one[figure] for one in found[kind, part, length])
+                for length in arguments.lengths if (kind, part, length) in found
+            }
+            for kind, name in KINDS.items()
+        }
+        for part in arguments.parts for unit, (figure, _) in PANELS.items()
+    }  # fmt: skip
+
+
+def draw(settings: dict[str, Any], file: Path) -> None:
+    """Time and peak memory of training against the length, as one SVG; one row for each part."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     matplotlib.rcParams["svg.hashsalt"] = "headwise"
-    panels = [(part, figure) for part in arguments.parts for figure in ("both", "peak")]
-    figure_, axes = plt.subplots(1, len(panels), figsize=(4 * len(panels), 3.2), layout="constrained", squeeze=False)
-    for axis, (part, figure) in zip(axes[0], panels, strict=True):
-        for kind, name in KINDS.items():
-            lengths = [length for length in arguments.lengths if (kind, part, length) in found]
-            values = [statistics.median(one[figure] for one in found[kind, part, length]) for length in lengths]
-            axis.plot(lengths, values, marker="o", markersize=3, label=name)
-        axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
-        axis.set_xlabel(f"length of a text ({arguments.tokens:,} tokens in all)")
-        axis.set_title(f"{part}: {'seconds of forward and backward' if figure == 'both' else 'peak memory, MB'}")
+    panels = settings["medians"]
+    rows = len(panels) // len(PANELS)
+    figure, axes = plt.subplots(rows, len(PANELS), figsize=(9, 3.2 * rows), layout="constrained", squeeze=False)
+    for axis, (panel, curves) in zip(axes.flat, panels.items(), strict=True):
+        part, unit = panel.split(", ")
+        for name, curve in curves.items():
+            axis.plot([int(length) for length in curve], list(curve.values()), marker="o", markersize=3, label=name)
+        lengths = [int(length) for length in next(iter(curves.values()))]
+        axis.set_xscale("log")
+        axis.set_xticks(lengths, [f"{length:,}" for length in lengths], fontsize=8)
+        axis.set_title(f"{part}: {PANELS[unit][1]}", fontsize=10)
+        axis.set_xlabel(f"length of a text ({settings['tokens per batch']:,} tokens in all)", fontsize=8)
+        if unit == "seconds":  # from the fastest to the slowest it is some sixty times
+            axis.set_yscale("log")
+            axis.set_yticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+        else:
+            axis.set_ylim(bottom=0)
+        axis.minorticks_off()
     axes[0][0].legend(fontsize=7)
-    figure_.savefig(arguments.picture, metadata={"Date": None})
+    figure.savefig(file, metadata={"Date": None})
 
 
 def main() -> None:
@@ -190,19 +214,28 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--environments", type=Path, default=DEFAULT)
     parser.add_argument("--picture", type=Path, help="draw time and memory against the length into this SVG file")
+    parser.add_argument("--drawn-from", type=Path, help="measure nothing: draw the picture of this result")
     parser.add_argument("--json", type=Path, help="write the result (see results.py) into this file")
     arguments = parser.parse_args()
-    result = Result(
-        "long", "Long texts", {"tokens per batch": arguments.tokens, **SIZES}, threads=arguments.threads
-    )  # fmt: skip
+    if arguments.drawn_from:
+        settings = json.loads(arguments.drawn_from.read_text(encoding="utf-8"))["settings"]
+    else:
+        settings = measured(arguments)
+    if arguments.picture:
+        draw(settings, arguments.picture)
+
+
+def measured(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Runs and saves the benchmark; returns the settings of its result, which have what the picture shows."""
+    result = Result("long", "Long texts", {"tokens per batch": arguments.tokens, **SIZES}, threads=arguments.threads)
     found = rounds_of(arguments, result)
     fill(result, found, arguments)
     result.settings["faster than exact attention"] = crossovers(found, arguments)
     result.settings["time of twice the length"] = growth(found, arguments)
+    result.settings["medians"] = medians(found, arguments)
     print(json.dumps(result.settings, indent=1))
     print(result.save(arguments.json))
-    if arguments.picture:
-        draw(found, arguments)
+    return result.settings
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
 Classifiers of `tiny` width (2 layers of 128) with exact, window, block-sparse and random-feature attention, by the
 recipes listops (its files are made in --work) and imdb (--corpora or HEADWISE_DATA; as bytes and as subwords). Language
 models by the recipes wikitext2-lm, wikitext2-xl, shakespeare-char and shakespeare-xl; the last tenth of Shakespeare is
-held out. Every run trains for `--minutes`, with a schedule that ends with them, one after the other. A run that has
-ended is kept in --work and is not run again.
+held out. Their perplexity is measured for several numbers of tokens that a prediction may look back at least. Every
+run trains for `--minutes`, with a schedule that ends with them, one after the other. A run that has ended is kept in
+--work and is not run again.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from typing import Any
 
 import kept_runs
 
+from headwise.bundle.directory import open_bundle
+from headwise.bundle.weights import load_model
 from headwise.config.recipe import build_recipe, load_recipe, own_values, without_value
 from headwise.config.schema import Recipe
+from headwise.evaluation.language_model import text_perplexity
 from headwise.text import listops
+from headwise.text.corpus import read_lines
+from headwise.text.tokenizer import TokenizerPair
 from headwise.workflows.evaluate import evaluate
 
 Figures = dict[str, Any]
@@ -41,7 +47,9 @@ WRITTEN = {
     "wikitext2": {"lm": "wikitext2-lm", "xl": "wikitext2-xl"},
     "shakespeare": {"lm": "shakespeare-char", "xl": "shakespeare-xl"},
 }
-MODELS = ("lm", "xl")
+# What a prediction may look back at least, in tokens: windows of a plain model overlap by that, the other remembers it.
+MODELS = {"lm": (0, 128), "xl": (0, 128, 384)}
+VALIDATE_EVERY = 300  # updates of a classifier: to read a thousand long texts takes up to half a minute
 HELD_OUT = 0.1  # of Shakespeare: its end
 
 
@@ -49,7 +57,8 @@ def classifier(name: str, kind: str, arguments: argparse.Namespace) -> tuple[Rec
     """The recipe of a classifier with another attention."""
     recipe, changes = CLASSIFIED[name]
     base = listops_files(arguments).parent if recipe == "listops" else arguments.corpora
-    values = own_values(load_recipe(recipe, [f"training.minutes={arguments.minutes:g}"], base)[0])
+    settings = [f"training.minutes={arguments.minutes:g}", f"training.validate_every={VALIDATE_EVERY}"]
+    values = own_values(load_recipe(recipe, settings, base)[0])
     shared = {key: value for key, value in values["model"].items() if key not in ("family", "preset")}
     if kind == "performer":
         del shared["attention_dropout"]  # it has no weights to drop
@@ -91,7 +100,23 @@ def run(name: str, kind: str, arguments: argparse.Namespace) -> Figures:
     if name in CLASSIFIED:
         scores = evaluate(str(finished.model), table=[str(base / file) for file in recipe.data.test.table])
         figures["test accuracy"] = 100 * scores.confusion.accuracy
+    else:
+        figures["perplexity"] = by_reach(finished.model, str(base / recipe.data.validation.text[0]), MODELS[kind])
     return figures
+
+
+def by_reach(directory: Path, file: str, reaches: tuple[int, ...]) -> dict[str, float]:
+    """The perplexity per token of a text, by what each prediction may look back at least."""
+    model, tokenizer = load_model(open_bundle(directory)), TokenizerPair.load(directory).target
+    lines = [line.text for line in read_lines(file)]
+    found = {}
+    for reach in reaches:
+        if model.segment is not None:
+            model.memory, stride = reach, 0
+        else:
+            stride = model.max_length - reach
+        found[str(reach)] = text_perplexity(model, tokenizer, lines, stride=stride).value
+    return found
 
 
 def main() -> None:
