@@ -176,6 +176,37 @@ PICKS = (
             "对方直接使用切好的词元，我们从文本开始",
         ),
     ),
+    Pick(
+        "classification-speed",
+        "fine-tuning MiniLM, Trainer by length",
+        "rows/s",
+        ("fine-tuning MiniLM (BERT) to classify, rows per second", "微调 MiniLM（BERT）做分类，每秒行数"),
+        ("both make batches by length; as it comes, the peer is half as fast", "双方都按长度组批；对方默认设置慢一半"),
+    ),
+    Pick(
+        "images",
+        "training, beside Hugging Face ViT",
+        "pictures/s",
+        ("training a ViT, pictures per second", "训练 ViT，每秒图片数"),
+        ("Fashion-MNIST, the same sizes", "Fashion-MNIST，网络大小相同"),
+    ),
+    Pick(
+        "long",
+        "Longformer (window 128), forward and backward, 4,096",
+        "ms",
+        ("training on texts of 4,096 tokens, Longformer, milliseconds", "训练 4,096 个词元的文本，Longformer，毫秒"),
+        ("forward and backward, four texts; the same sizes", "前向和反向，四个文本；网络大小相同"),
+    ),
+    Pick(
+        "transcription",
+        "tiny.en int8, beam 5, against faster-whisper",
+        "s of sound/s",
+        (
+            "transcribing, Whisper tiny.en (int8), beam 5, seconds of sound per second",
+            "语音转写，Whisper tiny.en（int8），束宽 5，每秒处理的录音秒数",
+        ),
+        ("the same weights", "权重相同"),
+    ),
 )
 LANGUAGES = ("en", "zh")
 HEADS = {
