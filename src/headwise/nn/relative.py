@@ -9,6 +9,7 @@ the segments before it. u and v stand for the query's own position: what is atte
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headwise.errors import ShapeError
@@ -16,6 +17,7 @@ from headwise.nn.attention import masked_softmax, scaled_dot_product_attention
 from headwise.nn.cache import NO_CACHE, KeyValueCache, WindowCache
 from headwise.nn.dropout import Dropout
 from headwise.nn.kernels.distance_attention import distance_attention, scores_by_distance
+from headwise.nn.kernels.dropout import runs_here
 from headwise.nn.masks import causal_mask
 from headwise.nn.multi_head import MultiHeadAttention, check_inputs
 from headwise.nn.positions import sinusoidal_positions
@@ -99,9 +101,16 @@ class RelativeAttention(MultiHeadAttention):
         if allowed is not None:
             seen = seen & (allowed[:, None] if allowed.dim() == 3 else allowed)
         rate = self.dropout if self.training else 0.0
-        heads = distance_attention(content, place, k, v, distance_keys, seen, rate)
+
+        def weights() -> Tensor:
+            return masked_softmax(scores_by_distance(content, place, k, distance_keys), seen)
+
+        if runs_here(query):
+            heads = distance_attention(content, place, k, v, distance_keys, seen, rate)
+        else:
+            heads = F.dropout(weights(), rate) @ v
         if (observer := self.observer) is not None:
-            observer(lambda: masked_softmax(scores_by_distance(content, place, k, distance_keys), seen))
+            observer(weights)
         out: Tensor = self.output(heads.transpose(1, 2).flatten(2))
         return out
 

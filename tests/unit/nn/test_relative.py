@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from headwise.errors import ShapeError
@@ -111,6 +112,22 @@ def test_an_observer_sees_the_weights_with_their_distances() -> None:
     assert weights.shape == (2, 2, 5, 8)
     assert_close(weights.sum(-1), torch.ones(2, 2, 5))
     assert not weights[..., 0, 4:].any()
+
+
+def test_without_the_kernel_of_cpus_it_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x, before = attention(), torch.randn(2, 5, 8, requires_grad=True), torch.randn(2, 3, 8)
+    allowed = torch.rand(2, 5, 8) < 0.8
+
+    def run() -> list[Tensor]:
+        out = module(x, x, x, allowed, causal=True, past=SegmentMemory(3, before))
+        return [out, *torch.autograd.grad(out.square().sum(), (x, *module.parameters()))]
+
+    expected = run()
+    monkeypatch.setattr("headwise.nn.relative.runs_here", lambda x: False)
+    for one, other in zip(run(), expected, strict=True):
+        assert_close(one, other, atol=1e-5, rtol=1e-4)
+    module.train().dropout = 0.5
+    assert not torch.equal(module(x, x, x, causal=True), module(x, x, x, causal=True))
 
 
 def test_it_is_for_self_attention_that_looks_back() -> None:

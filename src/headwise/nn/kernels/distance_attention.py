@@ -14,20 +14,23 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from headwise.nn.kernels.dropout import apply_mask, draw_mask
 from headwise.nn.kernels.dropped_attention import softmax_of_allowed
+from headwise.nn.kernels.precision import in_float32
 
 _BLOCK = 2**18  # scores that are computed together
 
 
+@in_float32
 def distance_attention(
     query: Tensor, place_query: Tensor, key: Tensor, value: Tensor, distance_keys: Tensor, allowed: Tensor, rate: float
 ) -> Tensor:
     """(B, H, T, K) twice, (B, H, S, K) twice, (H, S, K) -> (B, H, T, K).
 
-    Row s of `distance_keys` is for distance S - 1 - s. Scores are not scaled here. `allowed` broadcasts to (B, H, T, S)
-    and hides what is after a query, whose distance has no key; `rate` is the dropout on the weights.
+    Row s of `distance_keys` is for distance S - 1 - s. Scores are not scaled here. `allowed` (B or 1, H or 1, T, S)
+    hides what is after a query, whose distance has no key; `rate` is the dropout on the weights.
     """
     tensors = query, place_query, key, value, distance_keys
     found: Tensor = _DistanceAttention.apply(*tensors, allowed, rate)  # type: ignore[no-untyped-call]
@@ -54,6 +57,7 @@ class _DistanceAttention(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         query, place_query, key, value, distance_keys, weights, dropout = ctx.saved_tensors
         to_query, to_place, to_key, to_value = (torch.empty_like(x) for x in (query, place_query, key, value))

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headwise.nn.kernels.precision import in_float32
+
 _BITS = 16
 _thread = threading.local()
 
@@ -81,6 +83,7 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     return result
 
 
+@in_float32  # the sum over all layers is not rounded
 def dropped_sum(x: Tensor, y: Tensor, rate: float) -> Tensor:
     """Returns x + dropout(y), in one pass where both have the same shape."""
     if rate == 0.0 or x.shape != y.shape or not runs_here(y):

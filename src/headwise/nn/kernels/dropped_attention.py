@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from headwise.nn.kernels.dropout import apply_mask, draw_mask
 
@@ -51,6 +52,7 @@ class _DroppedAttention(torch.autograd.Function):
         return output.view(*query.shape[:3], -1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, weights, bits = ctx.saved_tensors
         batch, heads = grads[0].shape[:2]

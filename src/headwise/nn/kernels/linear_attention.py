@@ -20,6 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from headwise.nn.kernels.precision import in_float32
+
 EPSILON = 1e-4  # added to every feature, so that no denominator is zero
 _CHUNK = 128  # tokens
 _STEEPEST = 60.0  # beyond e^60 a rise within a chunk is cut off, so that nothing overflows
@@ -35,12 +37,14 @@ class RunningSums:
     plain: Tensor  # Σ [v; 1], (N, 1, K + 1)
 
 
+@in_float32
 def linear_attention(query: Tensor, key: Tensor, value: Tensor, projection: Tensor, real: Tensor | None) -> Tensor:
     """Every query sees every real key: (N, T, K) three times, (K, features), real (N, T, 1) -> (N, T, K)."""
     out: Tensor = _Whole.apply(query, key, _with_ones(value, real), projection, real)  # type: ignore[no-untyped-call]
     return out
 
 
+@in_float32
 def causal_linear_attention(
     query: Tensor, key: Tensor, value: Tensor, projection: Tensor, real: Tensor | None
 ) -> Tensor:

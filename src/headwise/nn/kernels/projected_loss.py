@@ -6,11 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from headwise.nn.kernels.precision import in_float32
 
 # Logits held at a time: with 8,000 classes 250 rows, 8 MB, which about fits the cache.
 _CHUNK_NUMBERS = 2_000_000
 
 
+@in_float32
 def projected_loss(states: Tensor, weight: Tensor, targets: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
     """Sums the smoothed and the plain cross-entropy of softmax(states @ weightᵀ) over rows.
 
@@ -63,6 +67,7 @@ class _ProjectedLoss(torch.autograd.Function):
         return loss, log_loss
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         grad_states, grad_weight = ctx.saved_tensors
         scale = grads[0]

@@ -70,6 +70,15 @@ def test_a_query_that_sees_nothing_gets_zeros() -> None:
     assert out[0].any()
 
 
+def test_gradients_of_gradients_are_refused_not_wrong() -> None:
+    inputs = tensors()
+    (grad,) = torch.autograd.grad(
+        distance_attention(*inputs, seen(), 0.0).square().sum(), inputs[:1], create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
 def test_dropout_keeps_the_mean() -> None:
     inputs, allowed = tensors(), causal_mask(QUERIES, past=KEYS - QUERIES)[None, None]
     draws = torch.stack([distance_attention(*inputs, allowed, 0.3) for _ in range(3000)]).mean(dim=0)
