@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.amp import is_autocast_available
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -22,7 +23,7 @@ def in_float32(kernel: Kernel) -> Kernel:
     @wraps(kernel)
     def run(*given: Any) -> Any:
         device = given[0].device.type
-        if not torch.is_autocast_enabled(device):
+        if not (is_autocast_available(device) and torch.is_autocast_enabled(device)):
             return kernel(*given)
         with torch.autocast(device, enabled=False):
             return kernel(*(_wide(one) for one in given))
