@@ -38,6 +38,23 @@ KEEP_FILE = """() => {
   };
 }"""
 
+# The browser asks whether the page may hear or see, until allow() is called.
+ASK = """() => {
+  const devices = navigator.mediaDevices;
+  const plain = devices.getUserMedia.bind(devices);
+  const answer = new Promise((allow) => { window.allow = allow; });
+  Object.assign(window, { asked: 0, streams: [] });
+  devices.getUserMedia = async (wanted) => {
+    window.asked += 1;
+    await answer;
+    const stream = await plain(wanted);
+    window.streams.push(stream);
+    return stream;
+  };
+}"""
+RELEASED = """count => streams.length === count
+  && streams.every((stream) => stream.getTracks().every((track) => track.readyState === "ended"))"""
+
 
 def png(pixels: Any) -> bytes:
     stream = io.BytesIO()
@@ -218,3 +235,95 @@ def test_the_microphone_is_recorded_and_transcribed(opened: Opened) -> None:
     page.evaluate("() => { navigator.mediaDevices.getUserMedia = async () => { throw new Error('denied'); }; }")
     page.click("#sound-record")
     opened.text("#transcribe-problem", "无法使用麦克风" if chinese(opened) else "The microphone cannot be used")
+
+
+def test_a_second_click_while_the_browser_asks_starts_no_second_recording(opened: Opened) -> None:
+    page = opened.page
+    page.click("#tab-transcribe")
+    page.evaluate(ASK)
+    page.dblclick("#sound-record")
+    page.evaluate("() => { window.allow(); }")
+    opened.text("#sound-record", "停止录音" if chinese(opened) else "Stop recording")
+    assert page.evaluate("window.asked") == 1
+    page.click("#sound-record")
+    page.wait_for_function(RELEASED, arg=1)
+    opened.text("#transcribe-status", "完成" if chinese(opened) else "Done")
+
+
+def test_a_second_click_while_the_browser_asks_opens_no_second_camera(opened: Opened) -> None:
+    page = opened.page
+    page.select_option("#classify-model", "stripes")
+    page.evaluate(ASK)
+    page.dblclick("#picture-photo")
+    page.evaluate("() => { window.allow(); }")
+    playwright.expect(page.locator("#picture-shoot")).to_be_focused()
+    assert page.evaluate("window.asked") == 1
+    page.click("#picture-photo")
+    page.wait_for_function(RELEASED, arg=1)
+
+
+@pytest.mark.parametrize(("view", "button"), [("transcribe", "#sound-record"), ("classify", "#picture-photo")])
+def test_a_view_that_was_left_neither_hears_nor_sees(opened: Opened, view: str, button: str) -> None:
+    page = opened.page
+    page.select_option("#classify-model", "stripes")
+    page.click(f"#tab-{view}")
+    before = page.inner_text(button)
+    page.evaluate(ASK)
+    page.click(button)
+    page.click("#tab-fill")
+    page.evaluate("() => { window.allow(); }")
+    page.wait_for_function(RELEASED, arg=1)
+    page.click(f"#tab-{view}")
+    assert page.inner_text(button) == before
+    page.click(button)
+    page.wait_for_function("() => streams.length === 2 && streams[1].active")
+    playwright.expect(page.locator(button)).not_to_have_text(before)
+    page.click("#tab-fill")
+    page.wait_for_function(RELEASED, arg=2)
+
+
+def test_a_recorder_that_cannot_be_loaded_lets_go_of_the_microphone(opened: Opened) -> None:
+    page = opened.page
+    page.click("#tab-transcribe")
+    page.evaluate(ASK)
+    page.evaluate("() => { AudioWorklet.prototype.addModule = async () => { throw new Error('offline'); }; }")
+    page.click("#sound-record")
+    page.evaluate("() => { window.allow(); }")
+    opened.text("#transcribe-problem", "无法使用麦克风" if chinese(opened) else "The microphone cannot be used")
+    page.wait_for_function(RELEASED, arg=1)
+
+
+def test_the_longest_recording_ends_once_though_more_is_heard(opened: Opened) -> None:
+    page = opened.page
+    page.click("#tab-transcribe")
+    page.evaluate(
+        """() => {
+          window.AudioWorkletNode = class extends AudioWorkletNode {
+            constructor(...all) { super(...all); window.heard = (data) => this.port.onmessage({ data }); }
+          };
+          window.fetch = async () => new Response("");
+        }"""
+    )
+    page.click("#sound-record")
+    opened.text("#sound-record", "停止录音" if chinese(opened) else "Stop recording")
+    page.evaluate("() => { for (const seconds of [241, 1]) window.heard(new Float32Array(48000 * seconds)); }")
+    opened.text("#sound-name", "录音 · 4:" if chinese(opened) else "Recording · 4:")
+
+
+def test_every_sample_that_the_recorder_hears_reaches_the_page(opened: Opened) -> None:
+    """In the page itself, as nobody can tell when a real microphone has heard how much."""
+    handed_over = opened.page.evaluate(
+        """async () => {
+          const found = [];
+          const port = { postMessage: (block) => found.push(...block) };
+          window.AudioWorkletProcessor = class { port = port; };
+          const Processor = new Promise((found) => { window.registerProcessor = (name, made) => found(made); });
+          await import(new URL("page/recorder-worklet.js", document.baseURI));
+          const processor = new (await Processor)();
+          const samples = new Float32Array(3);
+          for (const value of [1, 2]) processor.process([[samples.fill(value)]]);
+          processor.process([[]]); // a microphone that was unplugged
+          return found;
+        }"""
+    )
+    assert handed_over == [1, 1, 1, 2, 2, 2]

@@ -12,6 +12,7 @@ export class Pictures {
     this.onTaken = taken;
     this.taken = null; // {blob, name, number}
     this.stream = null;
+    this.wanted = null; // a Symbol from the click that asks for the camera until it is stopped
     this.count = 0;
     const drop = byId("picture-drop");
     for (const name of ["picture-file", "picture-capture"]) {
@@ -39,8 +40,8 @@ export class Pictures {
   }
 
   stopCamera() {
-    for (const track of this.stream?.getTracks() ?? []) track.stop();
-    this.stream = null;
+    if (this.stream) release(this.stream);
+    this.stream = this.wanted = null; // a camera that is allowed from now on comes too late
     this._draw();
   }
 
@@ -66,13 +67,19 @@ export class Pictures {
       byId("picture-capture").click(); // no secure address: a telephone has a camera of its own for this
       return;
     }
+    if (this.wanted) return; // the browser is still asking the reader
+    const wanted = (this.wanted = Symbol("wanted"));
     try {
-      this.stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" }, audio: false });
-      byId("picture-video").srcObject = this.stream;
+      const stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" }, audio: false });
+      if (this.wanted !== wanted) return release(stream);
+      this.stream = stream;
+      byId("picture-video").srcObject = stream;
       await byId("picture-video").play();
+      if (this.wanted !== wanted) return;
       this._draw();
       byId("picture-shoot").focus();
     } catch {
+      if (this.wanted !== wanted) return;
       this.stopCamera();
       this.onTaken(t("picture.camera.refused"));
     }
@@ -95,6 +102,10 @@ export class Pictures {
     show(byId("picture-shoot"), filming);
     byId("picture-photo").textContent = t(filming ? "cancel" : "picture.photo");
   }
+}
+
+function release(stream) {
+  for (const track of stream.getTracks()) track.stop();
 }
 
 function paint(canvas, bitmap) {

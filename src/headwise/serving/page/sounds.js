@@ -53,28 +53,42 @@ export class Recorder {
     // What makes speech pleasant to hear changes what a model hears.
     const plain = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
     const stream = await navigator.mediaDevices.getUserMedia({ audio: plain, video: false });
-    const context = new AudioContext();
-    await context.audioWorklet.addModule(new URL("page/recorder-worklet.js", document.baseURI));
-    return new Recorder(stream, context, onSeconds);
+    const recorder = new Recorder(stream);
+    try {
+      await recorder._listen(onSeconds);
+    } catch (problem) {
+      recorder.discard();
+      throw problem;
+    }
+    return recorder;
   }
 
-  constructor(stream, context, onSeconds) {
-    [this.stream, this.context, this.blocks, this.length] = [stream, context, [], 0];
+  constructor(stream) {
+    [this.stream, this.context, this.blocks, this.length] = [stream, new AudioContext(), [], 0];
+  }
+
+  async _listen(onSeconds) {
+    const { context } = this;
+    await context.audioWorklet.addModule(new URL("page/recorder-worklet.js", document.baseURI));
     const node = new AudioWorkletNode(context, "recorder", { numberOfOutputs: 0 });
     node.port.onmessage = ({ data }) => {
       this.blocks.push(data);
       this.length += data.length;
       onSeconds(this.length / context.sampleRate);
     };
-    context.createMediaStreamSource(stream).connect(node);
-    onSeconds(0);
+    context.createMediaStreamSource(this.stream).connect(node);
+  }
+
+  /** Lets go of the microphone. */
+  async discard() {
+    for (const track of this.stream.getTracks()) track.stop();
+    await this.context.close();
   }
 
   /** The recording as a file and as samples, at the rate of speech models. */
   async stop() {
-    for (const track of this.stream.getTracks()) track.stop();
     const rate = this.context.sampleRate;
-    await this.context.close();
+    await this.discard();
     const whole = new AudioBuffer({ length: Math.max(1, this.length), sampleRate: rate, numberOfChannels: 1 });
     let place = 0;
     for (const block of this.blocks) {

@@ -14,6 +14,7 @@ class Transcribe {
   constructor({ onLook }) {
     this.running = null;
     this.recorder = null;
+    this.wanted = null; // a Symbol from the click on Record until the recording is stopped or the view is left
     this.sound = null; // {file, name, buffer, number}
     this.segments = [];
     this.state = ""; // of the last run: done, stopped
@@ -55,6 +56,7 @@ class Transcribe {
   shown(visible) {
     if (visible) return this._wave();
     this.player.stop();
+    this.wanted = null; // a microphone that is allowed from now on comes too late
     if (this.recorder) this._stopRecording();
   }
 
@@ -121,24 +123,32 @@ class Transcribe {
   }
 
   async _record() {
+    if (this.wanted) return; // the browser is still asking the reader
+    const wanted = (this.wanted = Symbol("wanted"));
     byId("transcribe-problem").textContent = "";
     this.player.stop();
     try {
-      this.recorder = await Recorder.start((seconds) => this._recording(seconds));
+      const recorder = await Recorder.start((seconds) => this._recording(seconds));
+      if (this.wanted !== wanted) return recorder.discard();
+      this.recorder = recorder;
+      this._recording(0);
     } catch {
+      if (this.wanted !== wanted) return;
+      this.wanted = null;
       byId("transcribe-problem").textContent = t(navigator.mediaDevices ? "sound.refused" : "sound.insecure");
     }
     this._draw();
   }
 
   _recording(seconds) {
+    if (!this.recorder) return; // samples may arrive after it was stopped
     byId("sound-name").textContent = t("sound.recording", { time: clock(seconds) });
     if (seconds >= LONGEST) this._stopRecording();
   }
 
   async _stopRecording() {
     const { recorder } = this;
-    this.recorder = null;
+    this.recorder = this.wanted = null;
     const { wav, buffer } = await recorder.stop();
     this._take(wav, t("sound.recorded"), buffer);
   }
