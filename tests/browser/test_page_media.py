@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from small_pictures import stripes
 from sounds import save, tone
 
 from headwise.sound.reading import SoundBytes
+from headwise.tasks.served_encoders import MOST_PIXELS
 from headwise.workflows.load import load
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -129,6 +131,39 @@ def test_a_picture_is_chosen_dropped_pasted_or_photographed(opened: Opened, pict
     assert widths == sorted(widths, reverse=True)
     page.evaluate(DROP, ["paste", "c.png", "image/png", [1, 2, 3]])
     opened.text("#classify-problem", "无法读取此图片" if chinese(opened) else "not a picture")
+
+
+def test_a_picture_of_more_pixels_than_the_server_reads_is_made_smaller(opened: Opened, picture_model: Path) -> None:
+    page, times = opened.page, math.isqrt(MOST_PIXELS // STANDING.size) + 1
+    huge = STANDING.repeat(times, axis=0).repeat(times, axis=1)
+    assert huge.size > MOST_PIXELS
+    page.select_option("#classify-model", "stripes")
+    choose(opened, "#picture-choose", "a.png", "image/png", png(huge))
+    opened.text("#classify-answers .verdict-label", load(picture_model).classify([STANDING])[0].label)
+
+
+def test_the_last_picture_that_was_given_is_the_one_that_is_read(opened: Opened, picture_model: Path) -> None:
+    page = opened.page
+    page.select_option("#classify-model", "stripes")
+    page.evaluate(
+        """() => {
+          const [plain, turn] = [window.createImageBitmap, new Promise((come) => { window.goOn = come; })];
+          window.createImageBitmap = async (file) => {
+            if (file.name === "slow.png") await turn;
+            const bitmap = await plain(file);
+            window.decoded = file.name;
+            return bitmap;
+          };
+        }"""
+    )
+    page.evaluate(DROP, ["paste", "slow.png", "image/png", list(png(LYING))])
+    page.evaluate(DROP, ["paste", "quick.png", "image/png", list(png(STANDING))])
+    label = load(picture_model).classify([STANDING])[0].label
+    opened.text("#classify-answers .verdict-label", label)
+    page.evaluate("() => { window.goOn(); }")
+    page.wait_for_function("() => window.decoded === 'slow.png'")
+    assert page.get_attribute("#classify-answers", "aria-busy") == "false"
+    assert page.inner_text("#classify-answers .verdict-label") == label
 
 
 def test_what_moved_the_label_of_a_picture_lies_over_it(opened: Opened, picture_model: Path) -> None:

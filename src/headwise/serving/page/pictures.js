@@ -4,6 +4,7 @@ import { onLanguage, t } from "./language.js";
 
 const READ = ["image/png", "image/jpeg", "image/webp", "image/bmp"]; // by the server
 const LARGEST = 8 * 2 ** 20; // bytes; larger ones are made smaller here
+const MOST_PIXELS = 25_000_000; // that the server reads; pictures with more are made smaller here
 const SIDE = 1600; // pixels of the longer side of a picture that is made smaller
 
 export class Pictures {
@@ -13,7 +14,7 @@ export class Pictures {
     this.taken = null; // {blob, name, number}
     this.stream = null;
     this.wanted = null; // a Symbol from the click that asks for the camera until it is stopped
-    this.count = 0;
+    this.count = 0; // of the pictures given so far
     const drop = byId("picture-drop");
     for (const name of ["picture-file", "picture-capture"]) {
       byId(name).addEventListener("change", (event) => {
@@ -48,18 +49,23 @@ export class Pictures {
   async _take(file) {
     if (!file) return;
     this.stopCamera();
+    this.count += 1;
+    const number = this.count;
     try {
       const bitmap = await createImageBitmap(file);
-      paint(byId("picture-canvas"), bitmap);
-      const blob = READ.includes(file.type) && file.size <= LARGEST ? file : await smaller(bitmap);
+      const blob = isRead(file, bitmap) ? file : await smaller(bitmap);
+      if (this.count === number) this._keep({ blob, name: file.name ?? "", number }, bitmap); // else there is a later one
       bitmap.close();
-      this.count += 1;
-      this.taken = { blob, name: file.name ?? "", number: this.count };
-      this._draw();
-      this.onTaken("");
     } catch {
-      this.onTaken(t("picture.unreadable"));
+      if (this.count === number) this.onTaken(t("picture.unreadable"));
     }
+  }
+
+  _keep(taken, bitmap) {
+    paint(byId("picture-canvas"), bitmap);
+    this.taken = taken;
+    this._draw();
+    this.onTaken("");
   }
 
   async _startCamera() {
@@ -106,6 +112,11 @@ export class Pictures {
 
 function release(stream) {
   for (const track of stream.getTracks()) track.stop();
+}
+
+/** Whether the server reads the file as it is. */
+function isRead({ type, size }, { width, height }) {
+  return READ.includes(type) && size <= LARGEST && width * height <= MOST_PIXELS;
 }
 
 function paint(canvas, bitmap) {
