@@ -166,6 +166,18 @@ def test_the_last_picture_that_was_given_is_the_one_that_is_read(opened: Opened,
     assert page.inner_text("#classify-answers .verdict-label") == label
 
 
+def test_a_model_of_texts_that_is_chosen_while_pictures_are_loaded_gets_its_text(opened: Opened) -> None:
+    page, held = opened.page, []
+    page.route("**/pictures.js", lambda route: held.append(route))
+    with page.expect_request("**/pictures.js"):
+        page.select_option("#classify-model", "stripes")
+    page.select_option("#classify-model", "kinds")
+    held[0].continue_()
+    page.evaluate("async () => { await import(new URL('page/pictures.js', document.baseURI)); }")
+    playwright.expect(page.locator("#classify-text")).to_be_visible()
+    assert page.is_hidden("#picture-drop")
+
+
 def test_what_moved_the_label_of_a_picture_lies_over_it(opened: Opened, picture_model: Path) -> None:
     page = opened.page
     page.select_option("#classify-model", "stripes")

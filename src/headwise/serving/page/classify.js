@@ -24,10 +24,9 @@ class Classify extends Asking {
 
   async picked() {
     super.picked();
-    const isPicture = this._reads === "image";
-    if (isPicture && this.pictures === null) {
+    if (this._reads === "image" && this.pictures === null) {
       const { Pictures } = await import("./pictures.js");
-      this.pictures = new Pictures(
+      this.pictures ??= new Pictures(
         () => byId("classify").hidden || this._reads !== "image",
         (problem) => {
           this.part("problem").textContent = problem;
@@ -35,6 +34,7 @@ class Classify extends Asking {
         },
       );
     }
+    const isPicture = this._reads === "image"; // asked here: another model may have been chosen meanwhile
     this.pictures?.show(isPicture);
     show(this.input, !isPicture);
     show(this.second, this._reads === "pair");

@@ -116,6 +116,7 @@ class Search {
   /** Marks a line in the text. */
   _show(line) {
     const lines = this.input.value.split("\n");
+    if (line > lines.length) return; // the text has become shorter since
     const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
     this.input.focus();
     this.input.setSelectionRange(from, from + lines[line - 1].length);
