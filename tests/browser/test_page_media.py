@@ -145,6 +145,7 @@ def test_a_picture_of_more_pixels_than_the_server_reads_is_made_smaller(opened: 
 def test_the_last_picture_that_was_given_is_the_one_that_is_read(opened: Opened, picture_model: Path) -> None:
     page = opened.page
     page.select_option("#classify-model", "stripes")
+    playwright.expect(page.locator("#picture-drop")).to_be_visible()
     page.evaluate(
         """() => {
           const [plain, turn] = [window.createImageBitmap, new Promise((come) => { window.goOn = come; })];
@@ -313,6 +314,7 @@ def test_a_second_click_while_the_browser_asks_opens_no_second_camera(opened: Op
 def test_a_view_that_was_left_neither_hears_nor_sees(opened: Opened, view: str, button: str) -> None:
     page = opened.page
     page.select_option("#classify-model", "stripes")
+    playwright.expect(page.locator("#picture-drop")).to_be_visible()
     page.click(f"#tab-{view}")
     before = page.inner_text(button)
     page.evaluate(ASK)
