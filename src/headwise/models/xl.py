@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from headwise.config.families.xl import TransformerXLSettings
@@ -57,7 +58,15 @@ class TransformerXL(Network):
         return self.output.logits(self.states(ids, *memory))
 
     def states(self, ids: Tensor, *memory: Tensor) -> Tensor:
-        return self.carried(ids, *memory)[0]
+        """(B, T) -> (B, T, D). In one pass, a longer text sees what it would see segment by segment.
+
+        That is what `advance` gives after each beginning of the text, read as a prompt.
+        """
+        if memory or ids.shape[-1] <= self.settings.segment:
+            return self.carried(ids, *memory)[0]
+        check_ids("text", ids, None)
+        x: Tensor = self.dropout(self._read(ids, None, self._reach(ids)))
+        return x
 
     def carried(self, ids: Tensor, *memory: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """(B, T) and the memory of the segment before, (B, M, D) per layer, none at first -> states and new memory."""
@@ -69,10 +78,18 @@ class TransformerXL(Network):
         x: Tensor = self.dropout(self._read(ids, past))
         return x, tuple(kept.states for kept in past if kept.states is not None)
 
-    def _read(self, ids: Tensor, past: Sequence[Any]) -> Tensor:  # (B, T) -> (B, T, D)
+    def _read(
+        self, ids: Tensor, past: Sequence[Any] | None, allowed: Tensor | None = None
+    ) -> Tensor:  # (B, T) -> (B, T, D)
         x = self.dropout(self.positions(self.embedding(ids)))
-        out: Tensor = self.stack(x, causal=True, past=past, positions=self.distances)
+        out: Tensor = self.stack(x, allowed, causal=True, past=past, positions=self.distances)
         return out
+
+    def _reach(self, ids: Tensor) -> Tensor:
+        """Where a text is read in segments: each token sees its own segment and the `memory` before that, (T, T)."""
+        place = torch.arange(ids.size(1), device=ids.device)
+        first = place // self.settings.segment * self.settings.segment - self.memory
+        return place >= first[:, None]
 
     # ---- decoding
 
@@ -83,7 +100,7 @@ class TransformerXL(Network):
     def advance(self, state: LanguageState, tokens: Tensor) -> Tensor:
         """Appends tokens, (rows,) or a whole prompt (rows, T), and returns the states after the last, (rows, D).
 
-        A prompt is read in segments, as in training. Each new token sees the last `memory` tokens.
+        A prompt is read in segments, as in training. Each single token sees the last `memory` tokens before it.
         """
         ids = tokens[:, None] if tokens.dim() == 1 else tokens
         check_ids("text", ids, None)

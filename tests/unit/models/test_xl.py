@@ -55,6 +55,15 @@ def test_a_memory_that_is_shorter_than_the_text_reaches_as_far_as_it_says(memory
     reached = place[None, :] >= (place // 6 * 6 - memory)[:, None]
     whole = model.stack(model.embedding(ids), reached, causal=True, positions=model.distances)
     assert_close(torch.cat(found, dim=1), whole, atol=1e-5, rtol=1e-5)
+    assert_close(model.states(ids), whole, atol=1e-5, rtol=1e-5)
+
+
+@torch.inference_mode()
+def test_states_of_a_long_text_are_those_after_each_of_its_beginnings_as_a_prompt() -> None:
+    model, ids = small(memory=7), torch.randint(0, 50, (2, 30))
+    states = model.states(ids)
+    for length in range(1, 31):
+        assert_close(model.advance(model.start(), ids[:, :length]), states[:, length - 1], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
