@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tomli_w
 import torch
@@ -195,3 +196,24 @@ def test_a_trained_model_generates_evaluates_and_is_looked_at(recipe: Path, tmp_
     assert look.attention["causal"].shape[:2] == (2, 2)
     look.save(tmp_path / "look.html")
     assert (tmp_path / "look.html").stat().st_size > 1000
+
+
+def test_a_look_shows_what_generation_computes_beyond_segment_and_memory(recipe: Path) -> None:
+    model = load(run(recipe, "trained", "training.steps=4") / "model")
+    network, tokenizer = model.model, model.tokenizer  # type: ignore[union-attr]
+    text = " ".join(random.Random(5).choices(WORDS, k=45))
+    look = model.look(text)  # type: ignore[union-attr]
+    place = np.arange(46)
+    seen = (place <= place[:, None]) & (place >= (place // 8 * 8 - 12)[:, None])
+    for what in ("pattern", "mask"):
+        (panel,) = look.panels(what)
+        assert (panel.values == seen).all()
+    assert not look.saliency[~(seen.astype(int) @ seen > 0)].any()  # through two layers
+    ids = torch.tensor([[EOS, *tokenizer.encode(text)]])
+    for step, (chance, candidates) in enumerate(zip(look.steps.chances, look.steps.candidates, strict=True), start=1):
+        with torch.no_grad():
+            expected = network.output.logits(network.advance(network.start(), ids[:, :step]))[0].softmax(-1)
+        assert [value for _, value in candidates] == pytest.approx(expected.topk(5).values.tolist(), abs=1e-6)
+        assert chance == pytest.approx(float(expected[ids[0, step]] if step < 46 else expected.max()), abs=1e-6)
+    (written,) = model.generate(text, max_tokens=1, temperature=0.0)  # type: ignore[union-attr]
+    assert look.output.labels[-1] == written.text.strip()

@@ -85,7 +85,9 @@ class ToyAttention(Attention):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None = None) -> Tensor:
         output, weights = scaled_dot_product_attention(query, key, value, allowed)
         if self.observer is not None:
-            self.observer(lambda: weights[:, None])  # (B, 1 head, T, S)
+            self.observer(
+                lambda: (weights[:, None], None if allowed is None else allowed[:, None])
+            )  # (B, 1 head, T, S)
         return output
 
 

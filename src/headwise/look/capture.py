@@ -18,11 +18,12 @@ from headwise.cancellation import check_cancelled
 from headwise.errors import UsageError
 from headwise.files import write_whole
 from headwise.look.alignment import Alignment, align
-from headwise.look.panels import Floats, Panel
+from headwise.look.panels import Booleans, Floats, Panel
 from headwise.look.saliency import gradient_times_input
 from headwise.look.token_labels import Reading, read_tokens
 from headwise.models.interface import Network
-from headwise.nn import capture_attention, causal_mask
+from headwise.nn import capture_attention
+from headwise.nn.observer import Captured
 from headwise.text.tokenizer import BOS, EOS, Tokenizer, TokenizerPair
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Look:
     find_saliency: Callable[[], Floats]
     # What is added to the scores by position, by kind of attention, (L, H, T, S); the same in every layer of a stack.
     biases: dict[str, Floats] = field(default_factory=dict)
+    # Which entries of the attention may be other than 0, by kind, (L, H, T, S).
+    allowed: dict[str, Booleans] = field(default_factory=dict)
     labels: bool = False  # whether the one output is a label, and saliency says which words moved it
 
     def __repr__(self) -> str:
@@ -135,7 +138,7 @@ class Look:
         if what == "mask":
             return [self._mask_panel(kind) for kind in self.attention]
         if what == "pattern":
-            return [self._pattern_panel(kind) for kind in self.attention]
+            return [self._allowed_panel(kind, "pattern", self.allowed[kind]) for kind in self.attention]
         return [self._positions_panel()] if what == "positions" else [self._saliency_panel(merge_pieces)]
 
     def save(
@@ -206,23 +209,21 @@ class Look:
         return replace(panel, name=f"{kind}-bias", title=title, values=self.biases[kind], scale="signed")
 
     def _mask_panel(self, kind: str) -> Panel:
-        panel = self._attention_panel(kind, merge_pieces=False)
-        rows, columns = len(panel.rows), len(panel.columns)
-        allowed = np.ones((rows, columns), dtype=np.float32)
-        if kind in ("decoder", "causal"):
-            allowed = causal_mask(rows).numpy().astype(np.float32)
-        return replace(panel, title=f"{panel.title}: may attend", values=allowed[None, None], scale="mask")
+        """What may attend: one matrix, unless layers or heads differ."""
+        allowed = self.allowed[kind]
+        alike = bool((allowed == allowed[:1, :1]).all())
+        return self._allowed_panel(kind, "may attend", allowed[:1, :1] if alike else allowed)
 
-    def _pattern_panel(self, kind: str) -> Panel:
-        """Which pairs met, per layer and head: what a pattern leaves out has a weight of exactly 0."""
+    def _allowed_panel(self, kind: str, title: str, allowed: Booleans) -> Panel:
         panel = self._attention_panel(kind, merge_pieces=False)
-        met = (panel.values > 0).astype(np.float32)
-        return replace(panel, title=f"{panel.title}: pattern", values=met, scale="mask")
+        values = allowed.astype(np.float32)
+        return replace(panel, title=f"{panel.title}: {title}", values=values, scale="mask")
 
     def _positions_panel(self) -> Panel:
         if self.positions is None:
             raise UsageError(
-                "this model has no position vectors to draw: its positions are rotary or none; choose another --what"
+                "this model adds no position vectors to its input: its positions are rotary, distances between tokens, "
+                "or none; choose another --what"
             )
         length, model_dim = self.positions.shape
         numbers = [str(position) for position in range(length)]
@@ -269,6 +270,7 @@ def look_at_translation(
         _steps(found.logits, written, tokenizers.target),
         found.find_saliency,
         _position_biases(model, found.attention),
+        found.allowed,
     )
 
 
@@ -288,6 +290,7 @@ def look_at_text(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> Lo
         _steps(found.logits, written, tokenizer),
         found.find_saliency,
         _position_biases(model, found.attention),
+        found.allowed,
     )
 
 
@@ -297,6 +300,7 @@ class _Pass:
 
     logits: Tensor
     attention: dict[str, Floats]
+    allowed: dict[str, Booleans]
     find_saliency: Callable[[], Floats]
 
 
@@ -304,7 +308,6 @@ def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> 
     """Runs the model and captures its attention. After the end of `written`, the most likely token is assumed."""
     with _still(model), torch.no_grad(), capture_attention(model) as captured:
         logits = run()  # (T, V)
-    attention = {kind: _stack(captured, names) for kind, names in model.attention_names().items()}
     goal = torch.tensor([*written, *logits[len(written) :].argmax(dim=-1).tolist()], device=logits.device)
 
     def find_saliency() -> Floats:
@@ -314,7 +317,7 @@ def _pass(model: Network, run: Callable[[], Tensor], written: Sequence[int]) -> 
         with _still(model):
             return gradient_times_input(entrance, run, goal)
 
-    return _Pass(logits, attention, find_saliency)
+    return _Pass(logits, *attention_by_kind(model, captured), find_saliency)
 
 
 @contextmanager
@@ -328,9 +331,15 @@ def _still(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def _stack(captured: dict[str, list[Tensor]], names: Sequence[str]) -> Floats:
-    stacked: Floats = torch.stack([captured[name][0][0] for name in names]).float().cpu().numpy()  # (L, H, T, S)
-    return stacked
+def attention_by_kind(model: Network, captured: Captured) -> tuple[dict[str, Floats], dict[str, Booleans]]:
+    """The weights of every layer and head by kind of attention, and what may attend: (L, H, T, S) each."""
+
+    def stacked(calls: dict[str, list[Tensor]], names: Sequence[str]) -> Tensor:
+        return torch.stack([calls[name][0][0] for name in names]).cpu()  # (L, H, T, S)
+
+    kinds = model.attention_names().items()
+    weights = {kind: stacked(captured, names).float().numpy() for kind, names in kinds}
+    return weights, {kind: stacked(captured.allowed, names).numpy() for kind, names in kinds}
 
 
 def _steps(logits: Tensor, written: Sequence[int], tokenizer: Tokenizer) -> Steps:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from headwise.errors import UsageError
-from headwise.look.capture import Look, Steps
-from headwise.look.panels import Floats
+from headwise.look.capture import Look, Steps, attention_by_kind
+from headwise.look.panels import Booleans, Floats
 from headwise.look.saliency import gradient_times_input
 from headwise.look.token_labels import Reading, Token
 from headwise.models.interface import Network
@@ -23,14 +23,15 @@ def look_at_input(model: Network, tokenizer: Tokenizer, ids: Sequence[int]) -> L
     model.eval()
     text = torch.tensor([list(ids)], device=next(model.parameters()).device)
     with torch.no_grad():
-        attention = _attention(model, text)
+        attention, allowed = _attention(model, text)
 
     def find_saliency() -> Floats:
         raise UsageError("saliency needs a label; this model has none: look at its attention")
 
     read = Reading.of(tokenizer, ids)
     said = Reading([Token(read.text, read.text)], [[0]], read.text)
-    return Look(read, said, said, attention, None, Steps(np.zeros(1, dtype=np.float32), [[]]), find_saliency)
+    steps = Steps(np.zeros(1, dtype=np.float32), [[]])
+    return Look(read, said, said, attention, None, steps, find_saliency, allowed=allowed)
 
 
 def look_at_label(
@@ -43,7 +44,7 @@ def look_at_label(
     model.eval()
     text = torch.tensor([list(ids)], device=next(model.parameters()).device)
     with torch.no_grad():
-        attention = _attention(model, text)
+        attention, allowed = _attention(model, text)
 
     def find_saliency() -> Floats:
         entrance = model.entrance()
@@ -54,14 +55,12 @@ def look_at_label(
     said = Reading([Token(label, label)], [[0]], label)
     steps = Steps(np.array([chance], dtype=np.float32), [[(label, chance)]])
     known = model.entrance() is not None
-    return Look(Reading.of(tokenizer, ids), said, said, attention, None, steps, find_saliency, labels=known)
+    read = Reading.of(tokenizer, ids)
+    return Look(read, said, said, attention, None, steps, find_saliency, allowed=allowed, labels=known)
 
 
-def _attention(model: Network, text: Tensor) -> dict[str, Floats]:
-    """The weights of every layer and head by kind, (L, H, S, S)."""
+def _attention(model: Network, text: Tensor) -> tuple[dict[str, Floats], dict[str, Booleans]]:
+    """The weights of every layer and head by kind, and what may attend: (L, H, S, S) each."""
     with capture_attention(model) as captured:
         model.states(text)
-    return {
-        kind: np.stack([captured[name][0][0].float().cpu().numpy() for name in names])
-        for kind, names in model.attention_names().items()
-    }
+    return attention_by_kind(model, captured)

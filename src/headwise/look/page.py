@@ -43,7 +43,7 @@ HEADINGS = {
 # What rows and columns are, for a reader who sees the page for the first time.
 EXPLAINED = {
     "mask": "A filled cell means that the row may attend to the column.",
-    "pattern": "A filled cell means that the row attended to the column.",
+    "pattern": "A filled cell means that the row may attend to the column in this layer and head.",
     "encoder": "Each row is a source token and shows how it distributes its attention over the whole source.",
     "decoder": "Each row is a target token that the decoder has read; it may attend to itself and to earlier tokens.",
     "cross": "Each row is a target token as it is written and shows which source tokens the decoder attended to.",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headwise.errors import UsageError
 
 Floats = NDArray[np.float32]
+Booleans = NDArray[np.bool_]
 Groups = Sequence[Sequence[int]]
 
 

@@ -18,8 +18,9 @@ from headwise.nn.kernels.dropout import runs_here
 from headwise.nn.kernels.dropped_attention import dropped_attention
 from headwise.nn.masks import causal_mask
 
-# Called after each attention with a function that computes its weights, (B, H, T, S).
-Observer = Callable[[Callable[[], Tensor]], None]
+# Called after each attention with a function that computes its weights, (B, H, T, S), and what may attend, which
+# broadcasts to them; None: everything.
+Observer = Callable[[Callable[[], tuple[Tensor, Tensor | None]]], None]
 
 
 def scaled_dot_product_attention(

@@ -193,8 +193,8 @@ class BlockSparseAttention(MultiHeadAttention):
         pairs = rows.repeat_interleave(self.block, dim=3)[..., :length]
         return pairs & pairs.new_ones(length - first, length).tril(first) if causal else pairs
 
-    def weights(self, x: Tensor, allowed: Tensor | None = None, causal: bool = False) -> Tensor:
-        """All weights, zeros included, (B, H, T, T): the slow way, by a dense mask."""
+    def weights(self, x: Tensor, allowed: Tensor | None = None, causal: bool = False) -> tuple[Tensor, Tensor]:
+        """All weights, zeros included, (B, H, T, T), and which pairs may meet: the slow way, by a dense mask."""
         real, length = padding_of(allowed), x.size(1)
         q, k, v = self.heads(x, 0, 3)
         counts = self._counts(real, *x.shape[:2])
@@ -205,7 +205,7 @@ class BlockSparseAttention(MultiHeadAttention):
             bias[self.block : (counts[0] - 1) * self.block, : self.block] = math.log(1 + self.random)
         if real is not None:
             pairs = pairs & real[:, None, None] & real[:, None, :, None]
-        return scaled_dot_product_attention(q, k, v, pairs, bias=bias, scale=self.scale)[1]
+        return scaled_dot_product_attention(q, k, v, pairs, bias=bias, scale=self.scale)[1], pairs
 
     def new_cache(self) -> KeyValueCache:
         return KeyValueCache()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from headwise.cancellation import check_cancelled
 from headwise.errors import ShapeError
+from headwise.nn.attention import with_causal_mask
 from headwise.nn.cache import KeyValueCache, NoCache
 from headwise.nn.kernels.linear_attention import (
     EPSILON,
@@ -82,7 +83,8 @@ class FavorAttention(MultiHeadAttention):
             heads = (causal_linear_attention if causal else linear_attention)(q, k, v, projection, there)
         if (observer := self.observer) is not None:
             shape = *query.shape[:1], self.num_heads, *query.shape[1:2], -1
-            observer(lambda: favor_weights(q, k, projection, there, causal).view(shape))
+            seen = with_causal_mask(allowed, query, key) if causal else allowed
+            observer(lambda: (favor_weights(q, k, projection, there, causal).view(shape), seen))
         joined = heads.view(-1, self.num_heads, *heads.shape[1:]).transpose(1, 2).flatten(2)  # (B, T, H·K)
         out: Tensor = self.output(joined)
         return out

@@ -76,7 +76,7 @@ class GlobalAttention(Attention):
     def forward(self, query: Tensor, keys: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
         """(B, T, H), keys of the memory, (B, S, H), allowed (B, 1, S) -> (B, T, H)."""
         output, weights = self.attend(query, keys, memory, allowed)
-        self.show([weights])
+        self.show([weights], allowed)
         return output
 
     def attend(self, query: Tensor, keys: Tensor, memory: Tensor, allowed: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -84,7 +84,8 @@ class GlobalAttention(Attention):
         weights = masked_softmax(self.score(query, keys), allowed)  # (B, T, S)
         return weights @ memory, weights
 
-    def show(self, weights: Sequence[Tensor]) -> None:
+    def show(self, weights: Sequence[Tensor], allowed: Tensor | None) -> None:
         """Tells an observer the weights of successive steps, (B, steps, S) each, as those of one pass."""
         if (observer := self.observer) is not None:
-            observer(lambda: torch.cat(list(weights), dim=1)[:, None])  # (B, 1 head, T, S)
+            seen = None if allowed is None else allowed[:, None]
+            observer(lambda: (torch.cat(list(weights), dim=1)[:, None], seen))  # (B, 1 head, T, S)

@@ -59,7 +59,7 @@ class MultiHeadAttention(Attention):
         heads = fast_attention(q, k, v, allowed, bias=bias, causal=causal, rate=rate, scale=self.scale)
         if (observer := self.observer) is not None:
             seen = with_causal_mask(allowed, q, k) if causal else allowed
-            observer(lambda: scaled_dot_product_attention(q, k, v, seen, bias=bias, scale=self.scale)[1])
+            observer(lambda: (scaled_dot_product_attention(q, k, v, seen, bias=bias, scale=self.scale)[1], seen))
         joined: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, H, T, K) -> (B, T, H·K) -> (B, T, D)
         return joined
 

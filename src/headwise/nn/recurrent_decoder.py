@@ -123,7 +123,7 @@ class RecurrentDecoder(nn.Module):
         for projected in self.layers[0].project(x).unbind(1):  # type: ignore[operator]
             vectors.append(self._step(projected, state, seen))
         if self.attention is not None:
-            self.attention.show(seen)
+            self.attention.show(seen, None if state.source is None else state.source.allowed)
         return torch.stack(vectors, dim=1)
 
     def advance(self, x: Tensor, state: RecurrentState) -> Tensor:

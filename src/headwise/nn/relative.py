@@ -110,7 +110,7 @@ class RelativeAttention(MultiHeadAttention):
         else:
             heads = F.dropout(weights(), rate) @ v
         if (observer := self.observer) is not None:
-            observer(weights)
+            observer(lambda: (weights(), seen))
         out: Tensor = self.output(heads.transpose(1, 2).flatten(2))
         return out
 

@@ -150,16 +150,16 @@ class WindowAttention(MultiHeadAttention):
         near = torch.arange(keys, device=q.device) >= place - self.side
         return self.attend(q, k, v, near, causal=True)
 
-    def weights(self, x: Tensor, pattern: WindowPattern, causal: bool = False) -> Tensor:
-        """All weights, zeros included, (B, H, T, T): the slow way, by a dense mask."""
+    def weights(self, x: Tensor, pattern: WindowPattern, causal: bool = False) -> tuple[Tensor, Tensor]:
+        """All weights, zeros included, (B, H, T, T), and which pairs may meet: the slow way, by a dense mask."""
         q, k, v = self.heads(x, 0, 3)
         allowed = pattern.dense(x.size(1), self.side, causal).to(x.device)
         _, found = scaled_dot_product_attention(q, k, v, allowed, scale=self.scale)
         if pattern.global_tokens is None:
-            return found
+            return found, allowed
         q, k, _ = self._global_heads(x, 0, 3)
         scores = q @ k.mT * (self.head_dim**-0.5 if self.scale is None else self.scale)
-        return torch.where(pattern.global_tokens[:, None, :, None], masked_softmax(scores, allowed), found)
+        return torch.where(pattern.global_tokens[:, None, :, None], masked_softmax(scores, allowed), found), allowed
 
     def new_cache(self) -> KeyValueCache:
         return WindowCache(self.side)

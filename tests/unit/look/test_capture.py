@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,13 @@ import torch
 
 from headwise.errors import UsageError
 from headwise.look.capture import Look, look_at_text, look_at_translation
-from headwise.look.token_labels import Reading
+from headwise.look.encoder import look_at_input
+from headwise.models.bigbird import BigBird
 from headwise.models.lm import LanguageModel
 from headwise.models.longformer import Longformer
 from headwise.models.t5 import T5
 from headwise.models.transformer import Transformer
+from headwise.models.xl import TransformerXL
 from headwise.nn import capture_attention
 from headwise.text.tokenizer import BOS, EOS, TokenizerPair
 
@@ -165,8 +166,10 @@ def test_a_model_without_position_vectors_says_so(tokenizers: TokenizerPair) -> 
     lm = LanguageModel(
         vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=1, ff_dim=48, positions="rotary"
     ).eval()
-    with pytest.raises(UsageError, match="has no position vectors to draw"):
-        look_at_text(lm, tokenizers.source, [EOS, 5]).panels("positions")
+    xl = TransformerXL(vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=1, ff_dim=48)
+    for model in (lm, xl):
+        with pytest.raises(UsageError, match="its positions are rotary, distances between tokens, or none"):
+            look_at_text(model, tokenizers.source, [EOS, 5]).panels("positions")
 
 
 def test_an_empty_source_can_be_looked_at(model: Transformer, tokenizers: TokenizerPair) -> None:
@@ -252,9 +255,7 @@ def test_a_model_without_a_bias_says_so(seen: Look) -> None:
         seen.panels("bias")
 
 
-def test_a_pattern_shows_which_pairs_meet_in_each_head(
-    reading: Look, tmp_path: Path, tokenizers: TokenizerPair
-) -> None:
+def test_a_pattern_shows_which_pairs_meet_in_each_head(reading: Look, tmp_path: Path) -> None:
     (panel,) = reading.panels("pattern")
     length = len(reading.target.tokens)
     assert panel.scale == "mask"
@@ -264,18 +265,44 @@ def test_a_pattern_shows_which_pairs_meet_in_each_head(
     reading.save(tmp_path / "pattern.svg", "pattern", layer=1, head=2)
     assert "Patterns" in (tmp_path / "pattern.html").read_text(encoding="utf-8")
 
+
+@pytest.fixture(scope="module")
+def text(tokenizers: TokenizerPair) -> list[int]:
+    return [BOS, *tokenizers.source.encode("the animal was too tired to cross the street"), EOS]
+
+
+def test_a_mask_shows_the_window_that_all_layers_and_heads_share(tokenizers: TokenizerPair, text: list[int]) -> None:
     torch.manual_seed(4)
     sparse = Longformer(
-        vocab=tokenizers.source.size, classes=2, model_dim=16, num_heads=2, layers=1, ff_dim=16, window=2, max_length=64
-    ).eval()
-    ids = torch.tensor([[BOS, *tokenizers.source.encode("the animal was too tired to cross the street"), EOS]])
-    with torch.no_grad(), capture_attention(sparse) as captured:
-        sparse(ids)
-    weights = captured["encoder.layers.0.self_attention"][0]
-    look = replace(
-        reading, attention={"causal": weights.numpy()}, target=Reading.of(tokenizers.source, ids[0].tolist())
+        vocab=tokenizers.source.size, classes=2, model_dim=16, num_heads=2, layers=2, ff_dim=16, window=2, max_length=64
     )
-    (panel,) = look.panels("pattern")
-    place = np.arange(ids.size(1))
+    look = look_at_input(sparse, tokenizers.source, text)
+    place = np.arange(len(text))
     band = (abs(place[:, None] - place) <= 1) | (place[:, None] == 0) | (place == 0)
-    assert (panel.values == band).all()
+    (mask,), (pattern,) = look.panels("mask"), look.panels("pattern")
+    assert mask.values.shape[:2] == (1, 1)
+    assert pattern.values.shape[:2] == (2, 2)
+    assert (mask.values == band).all()
+    assert (pattern.values == band).all()
+
+
+def test_a_mask_shows_the_random_blocks_of_each_layer_and_head(tokenizers: TokenizerPair, text: list[int]) -> None:
+    sparse = BigBird(
+        vocab=tokenizers.source.size, classes=2, model_dim=16, num_heads=2, layers=2, ff_dim=16, block=1, random=2
+    )
+    (mask,) = look_at_input(sparse, tokenizers.source, text).panels("mask")
+    length = len(text)
+    for layer, values in zip(sparse.encoder.layers, mask.values, strict=True):
+        assert (values == layer.self_attention.dense([length], length, False)[0].numpy()).all()  # type: ignore[operator, union-attr]
+
+
+def test_a_weight_that_is_stored_as_zero_is_no_hole_in_a_pattern(tokenizers: TokenizerPair, text: list[int]) -> None:
+    torch.manual_seed(4)
+    sharp = LanguageModel(vocab=tokenizers.source.size, model_dim=32, num_heads=4, layers=2, ff_dim=48)
+    for layer in sharp.stack.layers:
+        torch.nn.init.normal_(layer.self_attention.query_key_value.weight, std=5.0)  # type: ignore[union-attr, arg-type]
+    look = look_at_text(sharp, tokenizers.source, text)
+    seen = np.tril(np.ones((len(text), len(text)), dtype=bool))
+    assert (look.attention["causal"][..., seen] == 0).any()
+    for what in ("mask", "pattern"):
+        assert (look.panels(what)[0].values == seen).all()

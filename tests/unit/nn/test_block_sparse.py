@@ -22,7 +22,7 @@ def attention(
 def densely(module: BlockSparseAttention, x: torch.Tensor, allowed: torch.Tensor | None, causal: bool) -> torch.Tensor:
     """All pairs, masked."""
     _, _, value = module.heads(x, 0, 3)
-    return module.output((module.weights(x, allowed, causal) @ value).transpose(1, 2).flatten(2))
+    return module.output((module.weights(x, allowed, causal)[0] @ value).transpose(1, 2).flatten(2))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -89,7 +89,7 @@ def test_a_short_text_sees_all_of_itself() -> None:
 
 def test_without_drawing_the_first_block_counts_once_more_for_every_random_block() -> None:
     module, x = attention(2, 3, draw=False), torch.randn(1, 30, 8)
-    weights = module.weights(x)
+    weights, _ = module.weights(x)
     pairs = module.dense([15], 30, False)
     assert pairs[0, 0, 10].tolist() == [n < 2 or 8 <= n < 14 or n >= 28 for n in range(30)]
     q, k, _ = module.heads(x, 0, 3)

@@ -26,6 +26,7 @@ def test_capture_shows_the_weights_used_and_changes_no_bit_of_the_output() -> No
             assert weights[1, :, :, 3:].abs().max() == 0
         else:
             assert weights[:, :, ~causal_mask(4)].abs().max() == 0
+        assert torch.equal(captured.allowed[name][0], weights > 0)
     cross = captured["decoder.layers.1.cross_attention"][0]
     assert cross.shape == (2, 4, 4, 6)
     assert all(m.observer is None for m in model.modules() if isinstance(m, MultiHeadAttention))

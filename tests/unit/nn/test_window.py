@@ -24,7 +24,7 @@ def attention(window: int, dtype: torch.dtype = torch.float32, **options: bool) 
 
 def densely(module: WindowAttention, x: torch.Tensor, pattern: WindowPattern) -> torch.Tensor:
     """Longformer's definition, row by row: all pairs, masked; global rows by their own projections."""
-    weights = module.weights(x, pattern)
+    weights, _ = module.weights(x, pattern)
     _, _, value = module.heads(x, 0, 3)
     heads = weights @ value
     if pattern.global_tokens is not None:
@@ -140,6 +140,7 @@ def test_an_observer_sees_zeros_outside_of_the_pattern() -> None:
     (weights,) = captured[""]
     assert_close(weights.sum(-1), torch.ones(2, 2, 12))
     assert torch.equal(weights > 0, pattern.dense(12, 2).expand(2, 2, 12, 12))
+    assert torch.equal(weights > 0, captured.allowed[""][0])
 
 
 def test_what_it_cannot_do_is_one_clear_line() -> None:
