@@ -33,7 +33,7 @@ from headwise.workflows.evaluate import evaluate
 Figures = dict[str, Any]
 # Only the attention differs; all have 2 layers of 128, heads of 32 and a feed-forward of 256.
 KINDS: dict[str, dict[str, Any]] = {
-    "exact": {"family": "bert", "preset": "bert-tiny", "num_heads": 4, "ff_dim": 256},
+    "exact": {"family": "bert", "preset": "bert-tiny", "num_heads": 4, "ff_dim": 256, "attention_dropout": 0.0},
     **{family: {"family": family, "preset": f"{family}-tiny"} for family in ("longformer", "bigbird", "performer")},
 }
 # The recipe of a corpus, and what is set otherwise.
@@ -60,8 +60,6 @@ def classifier(name: str, kind: str, arguments: argparse.Namespace) -> tuple[Rec
     settings = [f"training.minutes={arguments.minutes:g}", f"training.validate_every={VALIDATE_EVERY}"]
     values = own_values(load_recipe(recipe, settings, base)[0])
     shared = {key: value for key, value in values["model"].items() if key not in ("family", "preset")}
-    if kind == "performer":
-        del shared["attention_dropout"]  # it has no weights to drop
     values["model"] = {**KINDS[kind], **shared, **changes.get("model", {})}
     return build_recipe({**values, "tokenizer": changes.get("tokenizer", values["tokenizer"])}), base
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 
 from headwise.config.families import family_names, find_family
 from headwise.config.recipe import (
@@ -17,6 +20,7 @@ from headwise.config.recipe import (
 )
 from headwise.config.schema import Recipe
 from headwise.errors import RecipeError, UsageError
+from headwise.models.registry import build_model
 
 
 def test_an_empty_recipe_is_all_defaults() -> None:
@@ -233,3 +237,22 @@ def test_a_recipe_that_is_too_deep_or_too_large_is_one_line(tmp_path: Path, text
 def test_a_name_that_is_longer_than_the_system_allows_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="longer than the system allows"):
         load_recipe("r" * 300 + ".toml")
+
+
+@pytest.mark.parametrize("name", ["imdb", "listops"])
+def test_a_recipe_of_long_texts_builds_with_every_attention_that_its_comment_names(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWISE_DATA", "corpora")
+    recipe = resources.files("headwise.config") / "recipes" / f"{name}.toml"
+    comment = recipe.read_text(encoding="utf-8").partition("Other attention:")[2].partition("task =")[0]
+    named = set(re.findall(r"\w+", comment)) & set(family_names())
+    assert named == {"bert", "bigbird", "performer"}
+    for family in (*named, "longformer"):
+        settings = (f"model.family={family}", f"model.preset={family}-tiny")
+        dropped = ("model.attention_dropout=0.0",) if family == "bert" else ()
+        model = load_recipe(name, [*settings, *dropped])[0].model
+        with torch.device("meta"):
+            network = build_model(family, {"vocab": 100, "classes": 2, **model.settings.model_dump(mode="json")})
+        assert network.max_length == model.settings.longest
+        assert getattr(model.settings, "attention_dropout", 0.0) == 0.0  # only the attention differs
