@@ -7,14 +7,20 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from headwise.config.families.bert import BertSettings
-from headwise.config.family import Activation, Family, Natural, Positive
+from headwise.config.family import Activation, Family, Fraction, Natural, Positive
 
 LARGEST_BLOCK = 1024  # tokens: short texts are padded to a block
+MOST_RANDOM = 1024  # blocks: all of them are copied for each block, and exact attention costs less
 
 
 class BigBirdSettings(BertSettings):
     """The defaults are BigBird base."""
 
+    attention_dropout: Fraction | None = Field(
+        None,
+        description="on attention weights of texts that see all of themselves (up to 5 + random blocks), not of longer "
+        "ones; unset: same as dropout",
+    )
     max_length: Positive = Field(4096, description="longest input, in tokens; special tokens count")
     activation: Activation = Field(
         "gelu-tanh", description="of the feed-forward network and of the head for masked tokens"
@@ -23,7 +29,7 @@ class BigBirdSettings(BertSettings):
         "tanh", description="between the pooled state and the labels; published models have that of the layers"
     )
     block: Annotated[int, Field(ge=1, le=LARGEST_BLOCK)] = Field(64, description="tokens of a block")
-    random: Natural = Field(3, description="random blocks that each block sees")
+    random: Annotated[int, Field(ge=0, le=MOST_RANDOM)] = Field(3, description="random blocks that each block sees")
     seed: Natural = Field(0, description="of the random blocks; each layer draws its own")
     draw: bool = Field(
         True,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from headwise.config.family import Activation, Cutoffs, Family, Fraction, Natural, Positive, Settings
+from headwise.config.family import Activation, Cutoffs, Family, Fraction, Positive, Settings
+
+LONGEST_MEMORY = 65_536  # tokens: every layer keeps its inputs there, for every row of a batch
 
 
 class TransformerXLSettings(Settings):
@@ -25,7 +27,9 @@ class TransformerXLSettings(Settings):
     norm: Literal["post", "pre"] = Field("post", description="layer norm after the residual sum, or before")
     activation: Activation = Field("relu", description="of the feed-forward network")
     segment: Positive = Field(128, description="tokens that are read at once")
-    memory: Natural = Field(128, description="tokens before them whose states are remembered")
+    memory: Annotated[int, Field(ge=0, le=LONGEST_MEMORY)] = Field(
+        128, description="tokens before them whose states are remembered"
+    )
     clamp: Positive | None = Field(None, description="distances beyond this count as this; unset: none do")
     share_biases: bool = Field(True, description="one pair of biases u and v for all layers, or one for each")
     tie: Literal["all", "target", "none"] = Field("all", description="whether the embedding is the output matrix too")

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headwise.config.families.xl import FAMILY, TransformerXLSettings
+from headwise.config.families.xl import FAMILY, LONGEST_MEMORY, TransformerXLSettings
 from headwise.config.recipe import load_recipe
+from headwise.errors import ShapeError
 from headwise.models.registry import build_model
 
 
@@ -30,3 +31,9 @@ def test_the_recipe_differs_from_the_plain_language_models_in_the_model_alone(
     ours, plain = load_recipe("wikitext2-xl")[0], load_recipe("wikitext2-lm")[0]
     assert (ours.training, ours.tokenizer, ours.data) == (plain.training, plain.tokenizer, plain.data)
     assert ours.model.family == "xl"
+
+
+def test_a_memory_that_nothing_can_hold_is_refused_at_once() -> None:
+    assert TransformerXLSettings(memory=LONGEST_MEMORY).memory == LONGEST_MEMORY
+    with pytest.raises(ShapeError, match="memory must be less than or equal to 65536"):
+        TransformerXLSettings.of({"memory": LONGEST_MEMORY + 1})
