@@ -4,8 +4,8 @@
 
 Queries, keys and values are Gaussian; the larger the deviation of queries and keys, the more attention looks at few
 tokens. The error of a draw of all tensors and features is the root mean square of (FAVOR+ - exact) over the output's
-elements. Each column has the median over draws: a few draws have errors several times as large, and would decide a mean.
-The first column is the median size of the exact output itself. Draws are seeded.
+elements. Each column has the median over draws: a few draws have errors several times as large, which would decide a
+mean. The first column is the median size of the exact output itself. Draws are seeded.
 """
 
 from __future__ import annotations

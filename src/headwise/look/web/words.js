@@ -63,7 +63,7 @@ const CHINESE = {
   ", layer {layer}, head {head}": "，第 {layer} 层，头 {head}",
   "{title}{where}: {rows} rows, {columns} columns": "{title}{where}：{rows} 行，{columns} 列",
   "A filled cell means that the row may attend to the column.": "涂色的格子表示：这一行可以关注这一列。",
-  "A filled cell means that the row attended to the column.": "涂色的格子表示：这一行关注了这一列。",
+  "A filled cell means that the row may attend to the column in this layer and head.": "涂色的格子表示：在这一层的这个头中，这一行可以关注这一列。",
   "Each row is a source token and shows how it distributes its attention over the whole source.":
     "每一行是源文的一个词元，显示它的注意力如何分布在整句源文上。",
   "Each row is a target token that the decoder has read; it may attend to itself and to earlier tokens.":
