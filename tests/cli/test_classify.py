@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,22 @@ def test_a_table_alone_is_enough_to_train(headwise: Command, tmp_path: Path, mon
     assert "accuracy" in err
     code, out, _ = headwise("classify", "--model", tmp_path / "runs/reviews/model", "dog cat dog cow cow")
     assert (code, out.split("\t")[0] in WORDS) == (0, True)
+
+
+def test_the_columns_of_a_table_are_named_as_the_message_says(
+    headwise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = write_table(tmp_path / "train.csv", [(label, text) for text, label in labelled_texts(40, 1)], ("b", "a"))
+    code, _, err = headwise("train", "--table", table, "--print-recipe")
+    assert code == 0, err
+    code, _, err = headwise("train", "--table", table)
+    assert (code, "set data.columns or --columns" in err) == (2, True)
+    for named in (["--columns", "a,b"], ["--set", "data.columns=a,b"]):
+        code, out, err = headwise("train", "--table", table, *named, "--print-recipe")
+        assert (code, tomllib.loads(out)["data"]["columns"]) == (0, ["a", "b"]), err
+    code, _, err = headwise("init", "mine.toml", "--table", table, "--columns", "a,b")
+    assert (code, tomllib.loads(Path("mine.toml").read_text())["data"]["columns"]) == (0, ["a", "b"]), err
 
 
 def test_check_reports_on_a_table_and_refuses_one_label(headwise: Command, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headwise.cli.options import Columns
 from headwise.cli.progress import progress
 from headwise.errors import UsageError
 
@@ -37,7 +38,7 @@ def check(
     ] = None,
     table: Annotated[Files, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
     images: Annotated[Files, typer.Option("--images", help="Pictures: a folder per class, a table, idx files.")] = None,
-    columns: Annotated[str, typer.Option("--columns", help="Columns of the table: text,label; or path,label.")] = "",
+    columns: Columns = "",
     validation_source: Annotated[
         Files, typer.Option("--validation-source", help="Validation text; the training text is searched for it.")
     ] = None,

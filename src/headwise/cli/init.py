@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from headwise.cli.options import Columns
 from headwise.errors import UsageError
 
 
@@ -18,6 +19,7 @@ def init(
     table: Annotated[list[str] | None, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
     images: Annotated[list[str] | None, typer.Option("--images", help="A folder with a folder per class.")] = None,
     sounds: Annotated[list[str] | None, typer.Option("--sounds", help="A table of recordings and texts.")] = None,
+    columns: Columns = "",
     languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
 ) -> None:
     """Write the recipe that training would use for these files, with the reason of each choice.
@@ -26,6 +28,7 @@ def init(
 
     - `headwise init my-translator.toml --source train.en --target train.de --languages en,de`
     - `headwise init my-writer.toml --text book.txt`
+    - `headwise init my-classifier.toml --table reviews.csv --columns review,stars`
     """
     if output.exists():
         raise UsageError(f"{output} exists already; choose another name")
@@ -33,5 +36,5 @@ def init(
     from headwise.workflows.recipe_of_files import commented_recipe
 
     files = {"source": source, "target": target, "text": text, "table": table, "images": images, "sounds": sounds}
-    write_whole(output, commented_recipe(files, languages, output.parent).encode())
+    write_whole(output, commented_recipe(files, languages, output.parent, columns).encode())
     typer.echo(f"wrote {output}; train it with: headwise train {output}", err=True)

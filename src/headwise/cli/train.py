@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from headwise.cli.options import Columns
+
 
 def train(
     recipe: Annotated[
@@ -19,6 +21,7 @@ def train(
     table: Annotated[list[str] | None, typer.Option("--table", help="Texts with labels: CSV, TSV or JSONL.")] = None,
     images: Annotated[list[str] | None, typer.Option("--images", help="A folder with a folder per class.")] = None,
     sounds: Annotated[list[str] | None, typer.Option("--sounds", help="A table of recordings and texts.")] = None,
+    columns: Columns = "",
     languages: Annotated[str, typer.Option("--languages", help="Language codes, source then target: en,de.")] = "",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The run's directory. [default: runs/RECIPE]")
@@ -41,6 +44,8 @@ def train(
 
         headwise train --source train.en --target train.de --languages en,de
 
+        headwise train --table reviews.csv --columns review,stars
+
         headwise train my-recipe.toml
 
         headwise train my-recipe.toml --output runs/try2 --set training.steps=5000 --set model.dropout=0.3
@@ -53,7 +58,9 @@ def train(
     from headwise.workflows.recipe_of_files import load_or_make, shown_recipe
 
     files = {"source": source, "target": target, "text": text, "table": table, "images": images, "sounds": sounds}
-    loaded, base, name = load_or_make(recipe, files, languages, settings or (), needs_data=not print_recipe)
+    loaded, base, name = load_or_make(
+        recipe, files, languages, settings or (), columns=columns, needs_data=not print_recipe
+    )
     if print_recipe:
         typer.echo(shown_recipe(loaded, base), nl=False)
         return

@@ -22,6 +22,8 @@ PATH_KEYS = frozenset(
     {f"data.{part}{name}" for part in ("", "validation.", "test.") for name in Texts.model_fields}
     | {"tokenizer.files", "model.from"}
 )
+# Lists of names, which --set takes without brackets: data.columns=text,label.
+NAME_KEYS = frozenset({"data.columns", "data.fields", "data.labels", "data.languages"})
 _LARGEST_FILE = 1 << 20  # bytes
 _DEEPEST = 8  # tables within tables: a recipe has three at most
 
@@ -76,7 +78,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     try:
         return key.strip(), _parse(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+        several = key.strip() in NAME_KEYS and "," in value
+        return key.strip(), [name.strip() for name in value.split(",")] if several else value.strip()
     except ValueError as error:
         raise RecipeError(f"--set {shortened(text)}: not valid TOML: {shortened(str(error))}") from error
 

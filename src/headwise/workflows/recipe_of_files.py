@@ -18,20 +18,29 @@ from headwise.tasks.automatic import Choice, choose, paced
 from headwise.tasks.interface import check_fields
 
 Files = Mapping[str, Sequence[str] | None]
+_TABLES = ("table", "images", "sounds")  # the fields of [data] that may name a table
 _OPTIONS = ("--source and --target", "--text", "--table", "--images", "--sounds")
 
 
 def load_or_make(
-    recipe: str, files: Files, languages: str, overrides: Sequence[str] = (), *, needs_data: bool = True
+    recipe: str,
+    files: Files,
+    languages: str,
+    overrides: Sequence[str] = (),
+    *,
+    columns: str = "",
+    needs_data: bool = True,
 ) -> tuple[Recipe, Path, str]:
     """A recipe by its name, or one that names these files; with the folder of its paths and a name for its run."""
     given = {name: list(paths) for name, paths in files.items() if paths}
     if recipe and given:
         raise UsageError(f"give a recipe or files ({', '.join(_OPTIONS)}), not both")
+    if recipe and columns:
+        raise UsageError(f"--columns is for files; of a recipe set them with --set data.columns={columns}")
     if recipe:
         loaded, base = load_recipe(recipe, overrides, data=None if needs_data else Path())
         return loaded, base, Path(recipe).stem
-    values = values_of({**given, "languages": codes_of(languages)})
+    values = values_of({**given, "languages": names_in(languages), "columns": names_in(columns)})
     return build_recipe(values, overrides, origin="these files"), Path(), _name(given)
 
 
@@ -43,21 +52,24 @@ def values_of(data: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"there are no files: give a recipe, or {' or '.join(_OPTIONS)}")
     if len(given) > 1 and given != ["source", "target"]:
         raise UsageError(f"--{given[0]} and --{given[1]} are for different models: give one of them")
+    if data.get("columns") and given[0] not in _TABLES:
+        tables = ", ".join(f"--{name}" for name in _TABLES)
+        raise UsageError(f"--columns is for tables ({tables}), not for --{given[0]}")
     return {"data": dict(data), "model": {"family": family.name}, "task": family.default_for[given[0]]}
 
 
-def codes_of(languages: str) -> list[str]:
+def names_in(text: str) -> list[str]:
     """en,de -> [en, de]."""
-    return [code.strip() for code in languages.split(",") if code.strip()]
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def commented_recipe(files: Files, languages: str, folder: Path = Path()) -> str:
+def commented_recipe(files: Files, languages: str, folder: Path = Path(), columns: str = "") -> str:
     """A recipe as TOML with every choice that `headwise train` would make for these files, and its reason.
 
     Its paths are relative to `folder`, where the recipe is to be.
     """
     given = {name: list(paths) for name, paths in files.items() if paths}
-    recipe = build_recipe(values_of({**given, "languages": codes_of(languages)}))
+    recipe = build_recipe(values_of({**given, "languages": names_in(languages), "columns": names_in(columns)}))
     task = find_task(recipe.task_name)
     completed, taken = choose(recipe, task.automatic(recipe, task.examine(recipe, Path()).facts))
     values = own_values(completed)

@@ -13,3 +13,9 @@ from headwise.cli import options
 def test_an_option_of_several_commands_reads_alike(command: str, name: str) -> None:
     called = getattr(importlib.import_module(f"headwise.cli.{command}"), command)
     assert get_type_hints(called, include_extras=True)[name.lower()] == getattr(options, name)
+
+
+@pytest.mark.parametrize("command", ["check", "init", "train"])
+def test_the_columns_of_a_table_are_named_alike(command: str) -> None:
+    called = getattr(importlib.import_module(f"headwise.cli.{command}"), command)
+    assert get_type_hints(called, include_extras=True)["columns"] == options.Columns

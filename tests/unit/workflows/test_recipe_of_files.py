@@ -20,10 +20,20 @@ def test_a_recipe_of_parallel_files_is_a_translator_and_of_a_text_a_language_mod
     assert (recipe.task_name, recipe.training.steps, name) == ("generate", 5, "book")
 
 
+def test_the_columns_of_a_table_stand_in_its_recipe() -> None:
+    for field in ("table", "images", "sounds"):
+        recipe, _, _ = load_or_make("", {field: ["train.tsv"]}, "", columns="message, intent")
+        assert recipe.data.columns == ("message", "intent")
+
+
 def test_contradictions_are_one_clear_line() -> None:
     for recipe, files in (("demo", {"text": ["a"]}), ("", {}), ("", {"text": ["a"], "source": ["b"]})):
         with pytest.raises(UsageError):
             load_or_make(recipe, files, "")
+    with pytest.raises(UsageError, match=r"--set data\.columns=a,b"):
+        load_or_make("demo", {}, "", columns="a,b")
+    with pytest.raises(UsageError, match="not for --text"):
+        load_or_make("", {"text": ["book.txt"]}, "", columns="a,b")
 
 
 def test_the_written_recipe_holds_every_choice_with_its_reason_and_can_be_read_again(tmp_path: Path) -> None:
