@@ -32,6 +32,14 @@ class DataError(HeadwiseError):
         super().__init__(f"{place}{problem}")
 
 
+class VocabularyTooLarge(DataError):
+    """A vocabulary has more tokens than its text allows, which are `most`."""
+
+    def __init__(self, problem: str, most: int) -> None:
+        self.most = most
+        super().__init__(problem)
+
+
 class ModelError(HeadwiseError):
     """A model directory or checkpoint is missing, damaged, or in a format unknown to this version."""
 

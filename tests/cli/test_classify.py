@@ -96,6 +96,27 @@ def test_a_table_alone_is_enough_to_train(headwise: Command, tmp_path: Path, mon
     assert (code, out.split("\t")[0] in WORDS) == (0, True)
 
 
+def test_the_vocabulary_that_is_chosen_can_be_trained_and_stays_when_the_run_goes_on(
+    headwise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "few-words.csv", labelled_texts(240, 1))
+    small = "model.model_dim=32 model.num_heads=2 model.layers=1 model.ff_dim=32 training.threads=1"
+    settings = [word for setting in small.split() for word in ("--set", setting)]
+    command = ["train", "--table", "few-words.csv", *settings, "--set", "training.schedule=constant"]
+    code, _, err = headwise(*command, "--set", "training.steps=4", "--output", "run")
+    assert code == 0, err
+    size = tomllib.loads(Path("run/recipe.toml").read_text())["tokenizer"]["size"]
+    assert f"tokenizer.size={size}" in err
+    code, _, err = headwise(*command, "--set", "training.steps=8", "--output", "run")
+    assert (code, "resuming from update 4" in err, "tokenizer.size=" in err) == (0, True, False)
+    assert tomllib.loads(Path("run/recipe.toml").read_text())["tokenizer"]["size"] == size
+    code, _, err = headwise(*command, "--set", "training.steps=8", "--output", "whole")
+    assert code == 0, err
+    both = [Path(name, "model/model.safetensors").read_bytes() for name in ("run", "whole")]
+    assert both[0] == both[1]
+
+
 def test_the_columns_of_a_table_are_named_as_the_message_says(
     headwise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

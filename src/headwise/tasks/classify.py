@@ -34,6 +34,7 @@ from headwise.tasks.served_encoders import ServedClassifier
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
+    from headwise.data.chunks import TextStream
     from headwise.data.cursor import Batches
     from headwise.losses import BatchLoss, Loss
     from headwise.models.interface import Network
@@ -119,6 +120,9 @@ class Classify(Task):
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
     ) -> Prepared:
         return inputs_of_recipe(recipe).prepare(recipe, base, cache, start=start, progress=progress)
+
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[TextStream, str] | None:
+        return inputs_of_recipe(recipe).tokenizer_text(recipe, base)
 
     def open_store(self, directory: Path) -> Items:
         return inputs_of_store(directory).open_store(directory)

@@ -98,19 +98,23 @@ class Embed(Task):
         )
         return Examined(report, DataFacts(report.counts.kept, sum(side.characters for side in report.sides), "pairs"))
 
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[TableRows, str]:
+        training, _ = _tables(recipe, base)
+        return TableRows(training, recipe.data.filters), fingerprint(training.files)
+
     def prepare(
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
     ) -> Prepared:
         tell = progress or (lambda stage, done, total: None)
         self.check(recipe)
         training, held_out = _tables(recipe, base)
-        prints = {"training": fingerprint(training.files)}
-        rows = TableRows(training, recipe.data.filters)
+        rows, content = self.tokenizer_text(recipe, base)
+        prints = {"training": content}
         tokenizers = None if start is None else start.text
         if tokenizers is None:
-            tokenizers = make_tokenizers(recipe, base, cache, rows, prints["training"], tell)
+            tokenizers = make_tokenizers(recipe, base, cache, rows, content, tell)
         encoders = dict.fromkeys(training.sides, tokenizers.source)
-        about = {"content": prints["training"], "tokenizers": tokenizers.fingerprint}
+        about = {"content": content, "tokenizers": tokenizers.fingerprint}
         store = make_store(cache, rows, encoders, about, "training text", tell)
         validation = None
         if held_out is not None:

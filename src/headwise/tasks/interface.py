@@ -15,6 +15,7 @@ from headwise.errors import RecipeError, TooLarge, UsageError
 
 if TYPE_CHECKING:
     from headwise.data.batch import Batch
+    from headwise.data.chunks import TextStream
     from headwise.data.cursor import Batches
     from headwise.evaluation.contamination import Overlap
     from headwise.losses import BatchLoss, Loss
@@ -219,6 +220,14 @@ class Task(ABC):
 
         `start` are the assets of a model that is fine-tuned.
         """
+
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[TextStream, str] | None:
+        """What tokenizers are trained on, and the fingerprint of its files; None for data that has no text."""
+        return None
+
+    def special_tokens(self, recipe: Recipe) -> tuple[str, ...]:
+        """Names of tokens that a tokenizer must have for this task, besides those that all have."""
+        return ()
 
     @abstractmethod
     def open_store(self, directory: Path) -> Items:

@@ -78,19 +78,24 @@ def validation_files(recipe: Recipe, base: Path) -> RecordingFiles | None:
     return RecordingFiles(tuple(recording_places(data.sounds, base)), data.columns, "validation", data.split)
 
 
+def tokenizer_text(recipe: Recipe, base: Path) -> tuple[Recordings, str]:
+    training = training_files(recipe, base)
+    return Recordings(training, recipe.data.filters), fingerprint(training.places, training.columns)
+
+
 def prepare(
     recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
 ) -> Prepared:
     tell = progress or (lambda stage, done, total: None)
     training, held_out, settings = training_files(recipe, base), validation_files(recipe, base), settings_of(recipe)
-    prints = {"training": fingerprint(training.places, training.columns)}
-    stream = Recordings(training, recipe.data.filters)
+    stream, content = tokenizer_text(recipe, base)
+    prints = {"training": content}
     if start is None:
-        pair = make_tokenizers(recipe, base, cache, stream, prints["training"], tell)
+        pair = make_tokenizers(recipe, base, cache, stream, content, tell)
         assets = Assets(pair, preprocessing=preprocessing(settings.mels, OWN_TOKENS))
     else:
         assets = start
-    store = _store(cache, stream, assets.tokenizers, settings, prints["training"], "training recordings", tell)
+    store = _store(cache, stream, assets.tokenizers, settings, content, "training recordings", tell)
     if not len(store):
         counts = store.manifest.counts
         raise DataError(f"no recording is left to train on: {counts}; run headwise check", file=training.places[0])

@@ -36,10 +36,6 @@ UNFILTERED = schema.Filters.model_validate({"max_characters": 10**9, "max_ratio"
 class TextTask(Task):
     """What tasks on lines of text share: examining, filtering, tokenizing, and the split into parts."""
 
-    def special_tokens(self, recipe: Recipe) -> tuple[str, ...]:
-        """Names of tokens that a tokenizer must have for this task, besides those that all have."""
-        return ()
-
     def preprocessing(self, recipe: Recipe) -> dict[str, Any]:
         """What a model directory keeps of how texts are to be written for the model, if anything."""
         return {}
@@ -50,6 +46,10 @@ class TextTask(Task):
         sources = [side for side in report.sides if not side.name.endswith("target")]
         return Examined(report, DataFacts(report.counts.kept, sum(s.characters for s in sources), report.unit))
 
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[Chunks | MixedChunks, str]:
+        texts = training_texts(recipe, base)
+        return texts, fingerprint(texts.names)
+
     def prepare(
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
     ) -> Prepared:
@@ -58,15 +58,13 @@ class TextTask(Task):
         The tokenizers are those of the model that is fine-tuned, or the recipe's files, or are trained on its text.
         """
         tell = progress or (lambda stage, done, total: None)
-        texts, held_out = training_texts(recipe, base), validation_texts(recipe, base)
+        (texts, content), held_out = self.tokenizer_text(recipe, base), validation_texts(recipe, base)
         check_fields(self, recipe)
-        prints = {"training": fingerprint(texts.names)}
+        prints = {"training": content}
         tokenizers = start.tokenizers if start is not None else None
         if tokenizers is None:
-            tokenizers = make_tokenizers(
-                recipe, base, cache, texts, prints["training"], tell, self.special_tokens(recipe)
-            )
-        store = _store(cache, texts, tokenizers, prints["training"], "training text", tell)
+            tokenizers = make_tokenizers(recipe, base, cache, texts, content, tell, self.special_tokens(recipe))
+        store = _store(cache, texts, tokenizers, content, "training text", tell)
         if not len(store):
             counts = store.manifest.counts
             raise DataError(
@@ -214,7 +212,8 @@ def _trained(texts: dict[str, list[str]], settings: schema.Tokenizer, extra: tup
         try:
             trained.append(Tokenizer.train(lines, settings, extra))
         except HeadwiseError as error:
-            raise type(error)(f"{side} side: {error}") from error
+            error.args = (f"{side} side: {error}",)
+            raise
     return TokenizerPair(*trained)
 
 

@@ -24,6 +24,7 @@ from headwise.text.speech_tokens import SpeechTokens
 
 if TYPE_CHECKING:
     from headwise.data.feature_store import FeatureStore
+    from headwise.data.recordings import Recordings
     from headwise.data.sound_batches import SoundBatches
     from headwise.look.sound_look import SoundLook
     from headwise.models.interface import Network
@@ -90,6 +91,11 @@ class Transcribe(Task):
         from headwise.tasks import sound_data
 
         return sound_data.prepare(recipe, base, cache, start=start, progress=progress)
+
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[Recordings, str]:
+        from headwise.tasks import sound_data
+
+        return sound_data.tokenizer_text(recipe, base)
 
     def open_store(self, directory: Path) -> FeatureStore:
         from headwise.data.feature_store import FeatureStore

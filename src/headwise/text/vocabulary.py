@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from headwise.config import schema
-from headwise.errors import DataError, RecipeError
+from headwise.errors import DataError, RecipeError, VocabularyTooLarge
 from headwise.text.unigram import train as train_unigram
 
 PAD, UNK, BOS, EOS = range(4)
@@ -42,16 +42,24 @@ def train(texts: list[str], settings: schema.Tokenizer, extra: Sequence[str] = (
 
     `extra` are special tokens that a task needs, such as MASK. They are the last of the vocabulary and never text.
     """
-    if extra:
-        settings = settings.model_copy(update={"size": settings.size - len(extra)})
     if not any(text.strip() for text in texts):
         raise DataError("there is no text to train a tokenizer on; check data.source, data.target or data.text")
-    if settings.kind in ("bpe", "unigram", "char") and settings.size <= RESERVED:
+    reserved = RESERVED + len(extra)
+    if settings.kind in ("bpe", "unigram", "char") and settings.size <= reserved:
         raise RecipeError(
-            f"tokenizer.size = {settings.size} is too small: {settings.kind} has {RESERVED} special tokens and bytes "
-            f"before its first piece; set it to {RESERVED + 40} or more"
+            f"tokenizer.size = {settings.size} is too small: {settings.kind} has {reserved} special tokens and bytes "
+            f"before its first piece; set it to {reserved + 40} or more"
         )
-    return _with_extra(_TRAINERS[settings.kind](texts, settings), extra)
+    room = settings.model_copy(update={"size": settings.size - len(extra)})
+    trained = _with_extra(_TRAINERS[settings.kind](texts, room), extra)
+    most = trained.get_vocab_size()
+    if settings.kind in ("bpe", "unigram") and most < settings.size:
+        raise VocabularyTooLarge(
+            f"tokenizer.size = {settings.size} is more than this corpus allows: only {most} tokens occur twice; "
+            f"set tokenizer.size to {most} or less",
+            most,
+        )
+    return trained
 
 
 def is_extra(piece: str) -> bool:
@@ -99,8 +107,6 @@ def _train_bpe(texts: list[str], settings: schema.Tokenizer) -> tokenizers.Token
         show_progress=False,
     )
     trained.train_from_iterator(texts, trainer, length=len(texts))
-    if trained.get_vocab_size() < settings.size:
-        raise _too_large(settings, trained.get_vocab_size())
     return _without_added_tokens(trained)
 
 
@@ -108,8 +114,6 @@ def _train_unigram(texts: list[str], settings: schema.Tokenizer) -> tokenizers.T
     splitter = in_runs(models.BPE(), settings.normalisation)
     words = _count_words(texts, splitter)
     pieces = train_unigram(words, _alphabet(texts, settings), settings.size - RESERVED, LONGEST_PIECE)
-    if len(pieces) + RESERVED < settings.size:
-        raise _too_large(settings, len(pieces) + RESERVED)
     # A special or byte piece never matches text (it would span a run boundary), so its score does not matter.
     scored = [(piece, 0.0) for piece in (*SPECIAL, *BYTES)] + pieces
     return in_runs(models.Unigram(scored, unk_id=UNK, byte_fallback=True), settings.normalisation)
@@ -195,13 +199,6 @@ def _without_added_tokens(trained: tokenizers.Tokenizer) -> tokenizers.Tokenizer
     parts = json.loads(trained.to_str())
     parts["added_tokens"] = []
     return tokenizers.Tokenizer.from_str(json.dumps(parts))
-
-
-def _too_large(settings: schema.Tokenizer, most: int) -> DataError:
-    return DataError(
-        f"tokenizer.size = {settings.size} is more than this corpus allows: only {most} tokens occur twice; "
-        f"set tokenizer.size to {most} or less"
-    )
 
 
 _TRAINERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import tomli_w
@@ -14,7 +15,8 @@ from headwise.config.recipe import build_recipe, load_recipe, own_values, print_
 from headwise.config.schema import Recipe, Texts
 from headwise.errors import HeadwiseError, UsageError
 from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, choose, paced
+from headwise.tasks.automatic import Choice, paced
+from headwise.tasks.choices import choices_for
 from headwise.tasks.interface import check_fields
 
 Files = Mapping[str, Sequence[str] | None]
@@ -70,8 +72,7 @@ def commented_recipe(files: Files, languages: str, folder: Path = Path(), column
     """
     given = {name: list(paths) for name, paths in files.items() if paths}
     recipe = build_recipe(values_of({**given, "languages": names_in(languages), "columns": names_in(columns)}))
-    task = find_task(recipe.task_name)
-    completed, taken = choose(recipe, task.automatic(recipe, task.examine(recipe, Path()).facts))
+    completed, taken = _chosen(recipe, Path())
     values = own_values(completed)
     for name in given:
         paths = [path if Path(path).is_absolute() else os.path.relpath(path, folder) for path in given[name]]
@@ -84,14 +85,19 @@ def shown_recipe(recipe: Recipe, base: Path) -> str:
 
     What training chooses once it has timed a few updates is not known yet, and so not shown.
     """
-    task = find_task(recipe.task_name)
     try:
-        check_fields(task, recipe)
-        recipe, _ = choose(recipe, task.automatic(recipe, task.examine(recipe, base).facts))
+        check_fields(find_task(recipe.task_name), recipe)
+        recipe, _ = _chosen(recipe, base)
     except HeadwiseError:
         return print_recipe(recipe)
     _, chosen_later = paced(recipe, 1, 1.0)
     return print_recipe(recipe, without=[choice.key for choice in chosen_later])
+
+
+def _chosen(recipe: Recipe, base: Path) -> tuple[Recipe, list[Choice]]:
+    facts = find_task(recipe.task_name).examine(recipe, base).facts
+    with TemporaryDirectory() as cache:
+        return choices_for(recipe, base, facts, Path(cache))
 
 
 def _with_reasons(toml: str, taken: Sequence[Choice]) -> str:

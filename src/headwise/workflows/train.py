@@ -40,6 +40,7 @@ from headwise.models.registry import build_model
 from headwise.nn import Dropout, MultiHeadAttention
 from headwise.tasks import find_task
 from headwise.tasks.automatic import paced
+from headwise.tasks.choices import choices_for
 from headwise.tasks.interface import Prepared
 from headwise.training.device import choose_device, choose_precision, one_core_each
 from headwise.training.diagnostics import Diagnostics
@@ -65,7 +66,6 @@ from headwise.workflows.run_directory import RunDirectory
 from headwise.workflows.train_checks import changed_architecture, check_data, check_settings
 from headwise.workflows.train_plan import (
     WORTH_TIMING,
-    complete,
     foretold,
     planned,
     tell_choices,
@@ -125,7 +125,9 @@ def train(
             if ranks.restarts and run.complete(completed):  # only the end of some process failed
                 return {"finished": True}
             if not run.begun:
-                completed = complete(completed, check_data(completed, run, tell), tell)
+                facts = check_data(completed, run, tell)
+                completed, taken = choices_for(completed, run.path, facts, run.cache, progress)
+                tell_choices(taken, tell)
                 check_settings(completed)
             check_memory(completed, device, ranks.size if completed.training.shard else 1)
             run.claim(completed, resume)

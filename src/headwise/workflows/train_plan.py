@@ -7,21 +7,13 @@ from collections.abc import Callable, Sequence
 
 from headwise.config.recipe import left_out, with_values, without_value
 from headwise.config.schema import Recipe
-from headwise.tasks import find_task
-from headwise.tasks.automatic import Choice, DataFacts, after_timing, choose
+from headwise.tasks.automatic import Choice, after_timing, choose
 from headwise.training.timing import TRAINING_SHARE
 
 Tell = Callable[[str], None]
 
 REASON_COLUMNS, COLUMNS = 29, 80  # of the table of choices: at least, and at most in all
 WORTH_TIMING = 300  # updates: a shorter run of a known number is over soon enough
-
-
-def complete(recipe: Recipe, facts: DataFacts, tell: Tell = lambda line: None) -> Recipe:
-    """The recipe with what it leaves out chosen by its task; each choice is told with its reason."""
-    completed, taken = choose(recipe, find_task(recipe.task_name).automatic(recipe, facts))
-    tell_choices(taken, tell)
-    return completed
 
 
 def total_steps(recipe: Recipe, epoch: int) -> int | None:

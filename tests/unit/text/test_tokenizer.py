@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.config import schema
-from headwise.errors import DataError, ModelError, RecipeError, WorkFailed
+from headwise.errors import DataError, ModelError, RecipeError, VocabularyTooLarge, WorkFailed
 from headwise.text.tokenizer import Tokenizer, TokenizerPair
 
 KINDS = ("bpe", "unigram", "word", "char", "byte")
@@ -155,6 +155,15 @@ def test_a_vocabulary_larger_than_the_corpus_allows_says_how_many_there_can_be(k
 def test_a_vocabulary_without_room_for_bytes_is_refused(kind: str) -> None:
     with pytest.raises(RecipeError, match="too small"):
         Tokenizer.train(corpus(), make(kind=kind, size=260))
+
+
+def test_a_size_that_is_refused_is_the_one_that_was_asked_for_with_room_for_the_tokens_of_a_task() -> None:
+    with pytest.raises(RecipeError, match=r"size = 120 is too small: bpe has 261 special .* set it to 301 or more"):
+        Tokenizer.train(corpus(), make(kind="bpe", size=120), ("<mask>",))
+    with pytest.raises(VocabularyTooLarge, match="size = 20000 is more") as caught:
+        Tokenizer.train(corpus(40), make(kind="bpe", size=20000), ("<mask>",))
+    most = caught.value.most
+    assert Tokenizer.train(corpus(40), make(kind="bpe", size=most), ("<mask>",)).size == most
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,6 +24,7 @@ from headwise.tasks.interface import Examined, Items, OnProgress, Prepared, Prog
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from headwise.data.chunks import TextStream
     from headwise.data.cursor import Batches
     from headwise.models.interface import Network
 
@@ -62,6 +63,10 @@ class Inputs(ABC):
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
     ) -> Prepared:
         """Makes assets, with `labels`, and stores; the name of a store's directory begins with `field` and a dash."""
+
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[TextStream, str] | None:
+        """What tokenizers are trained on, and the fingerprint of its files; None for data that has no text."""
+        return None
 
     @abstractmethod
     def open_store(self, directory: Path) -> Items:

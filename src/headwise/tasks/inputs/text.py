@@ -75,21 +75,25 @@ class TextInputs(Inputs):
         )
         return Examined(report, DataFacts(report.counts.kept, sum(side.characters for side in report.sides), "rows"))
 
+    def tokenizer_text(self, recipe: Recipe, base: Path) -> tuple[TableRows, str]:
+        training, _ = tables(recipe, base)
+        return TableRows(training, recipe.data.filters), fingerprint(training.files)
+
     def prepare(
         self, recipe: Recipe, base: Path, cache: Path, *, start: Assets | None = None, progress: Progress | None = None
     ) -> Prepared:
         tell = progress or (lambda stage, done, total: None)
         self.check(recipe)
         training, held_out = tables(recipe, base)
-        prints = {"training": fingerprint(training.files)}
-        rows = TableRows(training, recipe.data.filters)
+        rows, content = self.tokenizer_text(recipe, base)
+        prints = {"training": content}
         tokenizers = None if start is None else start.text
         if tokenizers is None:
-            tokenizers = make_tokenizers(recipe, base, cache, rows, prints["training"], tell)
+            tokenizers = make_tokenizers(recipe, base, cache, rows, content, tell)
         labels = _labels(rows, start)
         codes = LabelCodes(labels)
         encoders = {side: codes if side == LABEL else tokenizers.source for side in training.sides}
-        about = {"content": prints["training"], "tokenizers": tokenizers.fingerprint, "labels": "\n".join(labels)}
+        about = {"content": content, "tokenizers": tokenizers.fingerprint, "labels": "\n".join(labels)}
         store = make_store(cache, rows, encoders, about, "training text", tell, f"{self.field}-")
         validation = None
         if held_out is not None:
