@@ -29,7 +29,17 @@ from headwise.evaluation.contamination import Overlap, seen_in_training
 from headwise.tasks.automatic import Choice, DataFacts
 from headwise.tasks.classifier import Classifier
 from headwise.tasks.inputs import inputs_of_model, inputs_of_recipe, inputs_of_store
-from headwise.tasks.interface import Examined, Items, Measured, OnProgress, Prepared, Progress, Seen, Task
+from headwise.tasks.interface import (
+    Examined,
+    Items,
+    Measured,
+    OnProgress,
+    Prepared,
+    Progress,
+    Seen,
+    Task,
+    trained_columns,
+)
 from headwise.tasks.served_encoders import ServedClassifier
 
 if TYPE_CHECKING:
@@ -217,7 +227,7 @@ class Classify(Task):
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> ClassScores:
         """Classifies the rows of the file `table` (or what `images` names) and compares with their labels."""
-        engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or _trained_columns(bundle))
+        engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or trained_columns(bundle))
         precision = asked.pop("precision", "float32")
         opened = self.open(bundle, "torch" if engine == "auto" else engine, precision=precision)
         files = asked.pop(opened.inputs.field, "")
@@ -228,7 +238,7 @@ class Classify(Task):
     def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
         precision = "int8" if engine == "ctranslate2" else "float32"
         opened = self.open(bundle, engine, precision=precision)
-        scores, answers = self._judge(opened, files[opened.inputs.field], _trained_columns(bundle), precision)
+        scores, answers = self._judge(opened, files[opened.inputs.field], trained_columns(bundle), precision)
         figures = (("accuracy", scores.confusion.accuracy), ("macro-F1", scores.confusion.macro_f1))
         return Measured(
             tuple((name, 100 * value, scores.signature) for name, value in figures),
@@ -304,10 +314,3 @@ def numbered_labels(bundle: Bundle, labels: tuple[str, ...]) -> tuple[str, ...]:
     named = recipe.get("data", {}).get("labels", ()) if isinstance(recipe, dict) else ()
     in_order = tuple(map(str, named)) if isinstance(named, list | tuple) else ()
     return in_order if sorted(in_order) == sorted(labels) else labels
-
-
-def _trained_columns(bundle: Bundle) -> tuple[str, ...]:
-    """The columns that the recipe of a model named."""
-    recipe: Any = bundle.card.get("recipe")
-    columns = recipe.get("data", {}).get("columns", ()) if isinstance(recipe, dict) else ()
-    return tuple(map(str, columns)) if isinstance(columns, list | tuple) else ()

@@ -27,7 +27,7 @@ from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choos
 from headwise.tasks.embedder import Embedder
 from headwise.tasks.fast_encoders import vector_encoder
 from headwise.tasks.inputs.text import INPUTS
-from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task
+from headwise.tasks.interface import Examined, OnProgress, Prepared, Progress, Task, trained_columns
 from headwise.tasks.served_encoders import ServedEmbedder
 from headwise.tasks.text_data import UNFILTERED, make_store, make_tokenizers
 from headwise.text.corpus import expand_paths, fingerprint
@@ -190,7 +190,7 @@ class Embed(Task):
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> VectorScores:
         """Of a table with two columns of texts, and perhaps a third with grades of their likeness."""
-        engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or COLUMNS)
+        engine, columns = asked.pop("engine", "torch"), asked.pop("columns", ()) or trained_columns(bundle) or COLUMNS
         file, precision = asked.pop("table", ""), asked.pop("precision", "float32")
         if not file or asked:
             raise UsageError(f"{bundle.path} embeds texts: evaluate it with --table FILE, and --columns")

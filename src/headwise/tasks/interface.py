@@ -312,6 +312,13 @@ def check_shown(tokens: int, most: int) -> None:
         raise TooLarge(f"the text has {tokens:,} tokens, and a picture of attention may have {most:,}; shorten it")
 
 
+def trained_columns(bundle: Bundle) -> tuple[str, ...]:
+    """The columns of a table that the recipe of a model named."""
+    recipe: Any = bundle.card.get("recipe")
+    columns = recipe.get("data", {}).get("columns", ()) if isinstance(recipe, dict) else ()
+    return tuple(map(str, columns)) if isinstance(columns, list | tuple) else ()
+
+
 def check_fields(task: Task, recipe: Recipe) -> None:
     """Checks that the recipe names the files that the task reads, and no others."""
     if recipe.data.mixture and not task.mixes:

@@ -18,7 +18,7 @@ from headwise.evaluation.contamination import Overlap
 from headwise.evaluation.error_rates import ErrorRates, Normalisation, error_rates
 from headwise.sound.reading import SoundFile
 from headwise.tasks.automatic import Choice, DataFacts, before_tokenizing, choose, gentler, optimisation
-from headwise.tasks.interface import Examined, Measured, OnProgress, Prepared, Progress, Task
+from headwise.tasks.interface import Examined, Measured, OnProgress, Prepared, Progress, Task, trained_columns
 from headwise.tasks.served_transcriber import ServedTranscriber
 from headwise.text.speech_tokens import SpeechTokens
 
@@ -187,7 +187,7 @@ class Transcribe(Task):
 
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> SpeechScores:
         """Transcribes the recordings of the table or folder `sounds`, and compares with their texts."""
-        sounds, columns = asked.pop("sounds", ""), tuple(asked.pop("columns", ()))
+        sounds, columns = asked.pop("sounds", ""), tuple(asked.pop("columns", ()) or trained_columns(bundle))
         engine, beam, language = asked.pop("engine", "auto"), asked.pop("beam", None), asked.pop("language", None)
         normalisation: Normalisation = asked.pop("normalisation", "plain")
         if not sounds or asked:

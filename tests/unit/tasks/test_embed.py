@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def test_two_columns_are_needed() -> None:
     recipe = build_recipe({"task": "embed", "model": {"family": "bert"}, "data": {"table": "a", "columns": ["x"]}})
     with pytest.raises(RecipeError, match="two columns of a pair, not x"):
         TASK.check(recipe)
+
+
+def test_a_table_is_evaluated_with_the_columns_of_the_training(embedder_model: Path, tmp_path: Path) -> None:
+    bundle = open_bundle(embedder_model)
+    trained = replace(bundle, card={**bundle.card, "recipe": {"data": {"columns": ["question", "answer"]}}})
+    names = ("question", "answer", "text", "partner")
+    table = str(write_table(tmp_path / "t.csv", [("dog", "dog", "dog", "cat"), ("red", "red", "red", "cat")], names))
+    assert TASK.evaluate(trained, table=table).first == 1
+    assert TASK.evaluate(trained, table=table, columns=["text", "partner"]).first < 1
+    assert TASK.evaluate(bundle, table=table).first < 1
 
 
 def test_grades_must_be_numbers_and_pairs_must_be_there(embedder_model: Path, tmp_path: Path) -> None:

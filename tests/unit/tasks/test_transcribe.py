@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,14 @@ def test_evaluation_compares_with_the_texts_of_a_table(model: Path, tmp_path: Pa
     assert scores.as_dict()["recordings"] == 4
     with pytest.raises(UsageError, match="--sounds TABLE only"):
         TASK.evaluate(open_bundle(model), source="a.txt")
+
+
+def test_a_table_is_evaluated_with_the_columns_of_the_training(model: Path, tmp_path: Path) -> None:
+    table = write_recordings(tmp_path, 2, seed=5)
+    table.write_text(table.read_text().replace("file_name,transcription", "sound,words"))
+    bundle = open_bundle(model)
+    trained = replace(bundle, card={**bundle.card, "recipe": {"data": {"columns": ["sound", "words"]}}})
+    assert TASK.evaluate(trained, sounds=str(table)).as_dict()["recordings"] == 2
 
 
 @pytest.mark.slow
