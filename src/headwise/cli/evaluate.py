@@ -33,14 +33,19 @@ def evaluate(
     test: Annotated[
         Literal["bootstrap", "randomisation"], typer.Option("--test", help="The paired significance test.")
     ] = "bootstrap",
-    table: Annotated[str, typer.Option("--table", help="Texts with labels, for a classifier.")] = "",
-    columns: Annotated[str, typer.Option("--columns", help="Columns of the table. [default: text,label]")] = "",
+    table: Annotated[str, typer.Option("--table", help="Texts with labels, or pairs of texts for vectors.")] = "",
+    columns: Annotated[str, typer.Option("--columns", help="Of the table. [default: those of the training]")] = "",
     sounds: Annotated[str, typer.Option("--sounds", help="A table of recordings, for a speech model.")] = "",
     images: Annotated[str, typer.Option("--images", help="A folder with a folder per class, for a classifier.")] = "",
-    text: Annotated[str, typer.Option("--text", help="Text whose perplexity a language model computes.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Text to predict (language models), or to fill gaps in.")] = "",
     stride: Annotated[
         int,
-        typer.Option("--stride", min=0, help="Tokens between windows (--text). [default: half the context]"),
+        typer.Option(
+            "--stride",
+            min=0,
+            help="Of --text: tokens between windows (default: half the context); for a model that fills gaps, tokens "
+            "between those that are hidden together (default: one at a time is hidden).",
+        ),
     ] = 0,
     fields: Annotated[
         str, typer.Option("--fields", help="Columns (1,2) or names (en,de) of source and reference in a table.")
@@ -64,7 +69,9 @@ def evaluate(
     ] = None,
     engine: Annotated[
         Literal["auto", "torch", "ctranslate2"],
-        typer.Option("--engine", help="For translating; see headwise translate."),
+        typer.Option(
+            "--engine", help="Not for --text; auto is torch for classifiers and vectors, else as in headwise translate."
+        ),
     ] = "auto",
     precision: Annotated[
         Literal["int8", "float32"],

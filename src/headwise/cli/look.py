@@ -32,7 +32,7 @@ def look(
         Path | None, typer.Option("--output", "-o", help="An interactive .html page, or a .svg or .png picture.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", help="Look at this translation instead of the model's own.")
+        str | None, typer.Option("--target", help="Look at this translation or label instead of the model's own.")
     ] = None,
     what: Annotated[
         What,
