@@ -63,7 +63,8 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
         )
     losses = [record["log_loss"] for record in checked]
     reached = losses[-1] if losses else training[-1]  # the last record of training may be of a single batch
-    if from_scratch and (begun := _only_begun(training[0], reached, steps, bleu)):
+    best_step = _stopped_early(records)
+    if from_scratch and best_step is None and (begun := _only_begun(training[0], reached, steps, bleu)):
         return begun
     if len(losses) < 3:
         return f"it learned: the loss fell from {training[0]:.2f} to {reached:.2f}"
@@ -74,6 +75,8 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
             f"it learned, then overfitted: validation loss was best at update {checked[best]['step']:,} "
             f"({losses[best]:.2f}) and ended at {losses[-1]:.2f}; raise model.dropout, add text, or train less"
         )
+    if best_step is not None:  # by its score, whatever the loss does
+        return f"it learned, and stopped early: validation has not been better since update {best_step:,}"
     if losses[-2] - losses[-1] > 0.01 * losses[-2]:
         change = f"{losses[-2]:.2f} → {losses[-1]:.2f}"
         return f"it learned and was still improving (validation loss {change}): more time would help"
@@ -81,6 +84,12 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
     if training[-1] < losses[-1]:
         return levelled
     return f"{levelled}; training loss is no lower ({training[-1]:.2f}): more time or a larger model.preset would help"
+
+
+def _stopped_early(records: Sequence[Mapping[str, Any]]) -> int | None:
+    """The update with the best validation of a run that training.patience ended; None: it ended otherwise."""
+    ends = [record for record in records if record["event"] == "end"]
+    return ends[-1]["best"]["step"] if ends and ends[-1]["reason"] == "patience" else None
 
 
 def _only_begun(first: float, last: float, steps: int, bleu: Sequence[float]) -> str | None:

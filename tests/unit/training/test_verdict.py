@@ -53,6 +53,17 @@ def test_a_run_of_few_updates_or_a_poor_score_has_only_begun() -> None:
     assert verdict(poor).startswith("it has only begun to learn: BLEU 2.0 on validation after 400 updates")
 
 
+def test_a_run_that_patience_ended_is_not_told_to_go_on() -> None:
+    end = {"event": "end", "step": 400, "reason": "patience", "best": {"step": 100}}
+    improving = records([8.0, 3.0, 2.0, 1.5], [5.0, 4.0, 3.0, 2.0])
+    assert "more time would help" in verdict([*improving, {**end, "reason": "steps"}])
+    stopped = "it learned, and stopped early: validation has not been better since update 100"
+    assert verdict([*improving, end]) == stopped
+    assert verdict([*records([1.2, 1.1, 1.0], [0.9, 0.8, 0.75]), end]) == stopped, "not: train longer"
+    assert "overfitted" in verdict([*records([8.0, 3.0, 1.0], [5.0, 4.0, 4.3, 4.6]), end])
+    assert "still improving" in verdict([*improving, end, {**end, "reason": "steps"}]), "it went on"
+
+
 def test_a_classifier_of_two_labels_learns_where_its_loss_is_small() -> None:
     assert verdict(records([0.69, 0.6, 0.55, 0.5], [0.6, 0.55])).startswith("it learned")
     assert verdict(records([0.70, 0.69, 0.69, 0.69], [0.69, 0.69])).startswith("it did not learn")
