@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,26 @@ def test_a_translator_is_described_without_torch(word_model: Path) -> None:
     assert any("model_dim 64, num_heads 4" in line for line in lines)
     assert any(line.startswith("tokenizer     word, ") for line in lines)
     assert any(line.endswith(" bytes  model.safetensors") for line in lines)
+
+
+def test_a_model_is_described_by_what_belongs_to_its_task(
+    classifier_model: Path, filler_model: Path, word_model: Path, tmp_path: Path
+) -> None:
+    lines = run("info", classifier_model).lines
+    assert "labels        'animals', 'colours', 'numbers'" in lines
+    assert any(line.startswith("temperature   ") for line in lines)
+    assert "trained on    300 rows" in lines
+    assert open_bundle(classifier_model).decoding, "which it does not use"
+    translator = Path(shutil.copytree(word_model, tmp_path / "model"))
+    write_config(translator, replace(open_bundle(translator), decoding={"beam": 5}))
+    decoders = [
+        any(line.startswith("decoding ") for line in run("info", model).lines)
+        for model in (classifier_model, filler_model, translator)
+    ]
+    assert decoders == [False, False, True]
+    found = json.loads(run("info", classifier_model, "--json").out)
+    assert (found["labels"], found["unit"]) == (["animals", "colours", "numbers"], "rows")
+    assert found["temperature"] > 0
 
 
 def test_json_is_for_programs_and_the_parameters_are_those_of_the_model(language_model: Path) -> None:

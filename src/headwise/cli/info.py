@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from headwise.workflows.info import ModelInfo
     from headwise.workflows.models import ShippedScore
 
+MOST_LABELS = 20  # shown; --json has all
+
 
 def info(
     model: Annotated[
@@ -20,7 +22,7 @@ def info(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Describe a model: architecture, languages, tokenizers, scores, files.
+    """Describe a model: architecture, languages, tokenizers, labels, scores, files.
 
     Compares every file with its hash, so this also detects a damaged copy.
 
@@ -56,15 +58,23 @@ def _lines(found: ModelInfo) -> list[tuple[str, str]]:
         lines.append(("tokenizer", text))
     if found.decoding:
         lines += _listed("decoding", [f"{name} {value}" for name, value in found.decoding.items()], per_line=4)
+    lines += _listed("labels", _shown_labels(found.labels), per_line=4)
+    if found.temperature is not None:
+        lines.append(("temperature", f"{found.temperature:g}, which the logits are divided by"))
     if found.scores:
         lines += _listed("validation", [f"{name} {value:.4g}" for name, value in found.scores.items()], per_line=6)
     lines += _listed("test", [_score(score) for score in found.tests], per_line=1)
     if found.sentences is not None and "trained_on" not in found.about:
-        lines.append(("trained on", f"{found.sentences:,} sentences"))
+        lines.append(("trained on", f"{found.sentences:,} {found.unit}"))
     if found.written_by:
         lines.append(("written by", f"headwise {found.written_by}"))
     lines += _listed("files", [f"{size:>13,} bytes  {name}" for name, size in found.files.items()], per_line=1)
     return lines
+
+
+def _shown_labels(labels: tuple[str, ...]) -> list[str]:
+    more = len(labels) - MOST_LABELS
+    return [*map(repr, labels[:MOST_LABELS]), *([f"… and {more:,} more"] if more > 0 else [])]
 
 
 def _score(score: ShippedScore) -> str:

@@ -225,6 +225,9 @@ class Classify(Task):
         network = load_model(bundle, device)
         return Classifier(bundle, assets, inputs, TorchEncoder(network, inputs.tensors, inputs.cost))
 
+    def unit(self, assets: Assets) -> str:
+        return inputs_of_model(assets).unit
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> ClassScores:
         """Classifies the rows of the file `table` (or what `images` names) and compares with their labels."""
         engine, columns = asked.pop("engine", "torch"), tuple(asked.pop("columns", ()) or trained_columns(bundle))

@@ -188,6 +188,9 @@ class Embed(Task):
 
         return Embedder(bundle, assets, TorchEncoder(_network(bundle, device), INPUTS.tensors))
 
+    def unit(self, assets: Assets) -> str:
+        return "pairs"
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> VectorScores:
         """Of a table with two columns of texts, and perhaps a third with grades of their likeness."""
         engine, columns = asked.pop("engine", "torch"), asked.pop("columns", ()) or trained_columns(bundle) or COLUMNS

@@ -108,6 +108,12 @@ class Fill(TextTask):
         tokenizer = Assets.load(bundle.path).tokenizers.target
         return gaps_of(bundle.settings).open(bundle, tokenizer, engine, precision, device)
 
+    def decodes(self, bundle: Bundle) -> bool:
+        return gaps_of(bundle.settings).decodes
+
+    def unit(self, assets: Assets) -> str:
+        return "lines"
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
         from headwise.text.lines import read_lines
 

@@ -184,6 +184,9 @@ class Generate(TextTask):
 
         return Generator(bundle, tokenizers.target, load_model(bundle, device), never=never)
 
+    def unit(self, assets: Assets) -> str:
+        return "lines"
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> TextScores:
         """Computes the perplexity of the file `text`; `stride` is the number of tokens between windows."""
         from headwise.bundle.weights import load_model

@@ -282,6 +282,14 @@ class Task(ABC):
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
         """Evaluates the model on given files; `asked` are the given options of `headwise evaluate`."""
 
+    def decodes(self, bundle: Bundle) -> bool:
+        """Whether the model answers by search, with the decoding settings of its directory."""
+        return False
+
+    def unit(self, assets: Assets) -> str:
+        """What a training item is, in words."""
+        return "sentences"
+
     def measure(self, bundle: Bundle, files: Mapping[str, Sequence[str]], engine: str = "torch") -> Measured:
         """Answers held-out data, for the card of a shipped model; `files` are those of data.validation or data.test."""
         raise UsageError(f"models of the task '{self.name}' cannot be shipped yet")

@@ -185,6 +185,12 @@ class Transcribe(Task):
                 raise
             return opened(on_torch())
 
+    def decodes(self, bundle: Bundle) -> bool:
+        return True
+
+    def unit(self, assets: Assets) -> str:
+        return "recordings"
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> SpeechScores:
         """Transcribes the recordings of the table or folder `sounds`, and compares with their texts."""
         sounds, columns = asked.pop("sounds", ""), tuple(asked.pop("columns", ()) or trained_columns(bundle))

@@ -177,6 +177,9 @@ class Translate(TextTask):
         best = fast if engine == "ctranslate2" else AutoEngine(fast, on_torch)
         return Translator(meant, tokenizers, best, chosen.prefix)
 
+    def decodes(self, bundle: Bundle) -> bool:
+        return True
+
     def evaluate(self, bundle: Bundle, on_progress: OnProgress | None = None, **asked: Any) -> Evaluated:
         from headwise.tasks.part_scores import evaluate_recipe
         from headwise.tasks.translation_scores import EvaluateOptions, evaluate_translation

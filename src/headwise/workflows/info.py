@@ -8,6 +8,7 @@ from typing import Any
 
 from headwise.bundle.assets import Assets
 from headwise.bundle.directory import CONFIG, open_bundle, parameter_count
+from headwise.tasks import find_task
 from headwise.tasks.prefixes import KIND, parts_of
 from headwise.workflows.models import ShippedScore, card_scores
 
@@ -34,13 +35,15 @@ class ModelInfo:
     tokenizers: tuple[TokenizerInfo, ...]
     decoding: dict[str, Any]
     scores: dict[str, float]  # on validation data, at the end of training
-    sentences: int | None  # that it was trained on
+    sentences: int | None  # or rows, lines, recordings, …, that it was trained on
     written_by: str | None  # version of headwise
     files: dict[str, int]  # bytes
     precision: str = "float32"  # of the stored weights
     about: dict[str, str] = field(default_factory=dict)  # the description in a shipped model's card
     tests: tuple[ShippedScore, ...] = ()  # scores with their signatures
     labels: tuple[str, ...] = ()  # of its classes
+    temperature: float | None = None  # of its probabilities
+    unit: str = "sentences"  # what it was trained on, in words
     prefixes: tuple[str, ...] = ()  # that say what to do, of a model of several tasks
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def model_info(path: Path) -> ModelInfo:
     """Describes a model directory, or the one inside a run or checkpoint; compares every file with its hash."""
     bundle = open_bundle(path)
     card, data, about = bundle.card, bundle.card.get("data"), bundle.card.get("about")
-    assets = Assets.load(bundle.path)
+    assets, task = Assets.load(bundle.path), find_task(bundle.task_name)
     of_text = assets.preprocessing.get("kind") == KIND
     sentences = data.get("sentences") if isinstance(data, dict) else None
     return ModelInfo(
@@ -65,7 +68,9 @@ def model_info(path: Path) -> ModelInfo:
         tokenizers=_tokenizers(assets),
         labels=assets.labels,
         prefixes=tuple(part.prefix or part.name for part in parts_of(bundle)) if of_text else (),
-        decoding=bundle.decoding,
+        temperature=numbers(bundle.card).get("temperature"),
+        unit=task.unit(assets),
+        decoding=bundle.decoding if task.decodes(bundle) else {},
         scores=numbers(card.get("validation")),
         sentences=sentences if isinstance(sentences, int) else None,
         written_by=str(card["headwise"]) if "headwise" in card else None,

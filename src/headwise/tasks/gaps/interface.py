@@ -71,6 +71,7 @@ class FillsGaps(Protocol):
 class Gaps(ABC):
     """One way to make gaps in a text for training, and to fill those of a user."""
 
+    decodes: bool = False  # whether gaps are filled by search, with the decoding settings of the model
     any_task: bool = False  # whether models that were trained for another task may fill gaps too
 
     # ---- training

@@ -24,6 +24,7 @@ SENTINELS = tuple(f"<extra_id_{number}>" for number in range(100))
 class SpanGaps(Gaps):
     """Spans. The network is the same whatever it was trained for."""
 
+    decodes = True
     any_task = True
 
     def special_tokens(self, recipe: Recipe) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ class ImageInputs(Inputs):
     """Pictures with a label each."""
 
     field = KIND
+    unit = "pictures"
 
     # ---- training
 

@@ -43,6 +43,7 @@ class Inputs(ABC):
     """One kind of things to classify. `field` is the field of [data] that names its files."""
 
     field: str
+    unit: str  # what an item is, in words: rows
 
     # ---- training
 

@@ -41,6 +41,7 @@ class TextInputs(Inputs):
     """Rows of a table: their texts and their label."""
 
     field = "table"
+    unit = "rows"
 
     # ---- training
 
