@@ -11,6 +11,7 @@ import typer
 from headwise.cli.options import Columns
 from headwise.cli.progress import progress
 from headwise.errors import UsageError
+from headwise.text.findings import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,7 +145,7 @@ def print_report(report: Report) -> None:
         _print_finding(console, finding)
     dropped = ", ".join(f"{name} {count:,}" for name, count in report.counts.dropped.items()) or "none"
     console.print(
-        f"\n{report.counts.lines:,} {report.unit} = {report.counts.kept:,} kept + dropped by filters: {dropped}"
+        f"\n{counted(report.counts.lines, report.unit)} = {report.counts.kept:,} kept + dropped by filters: {dropped}"
     )
     verdict, style = _verdict(report)
     console.print(f"verdict: {verdict}", style=style)
@@ -189,7 +190,7 @@ def _print_histogram(console: Console, side: Side) -> None:
 
 
 def _print_labels(console: Console, labels: dict[str, int], unit: str) -> None:
-    console.print(f"\n{len(labels):,} labels: {unit} per label")
+    console.print(f"\n{counted(len(labels), 'labels')}: {unit} per label")
     most, width = max(labels.values()), min(40, max(map(len, labels)))
     for number, (label, rows) in enumerate(labels.items()):
         if number == MOST_LABELS < len(labels) - 1:

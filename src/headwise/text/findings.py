@@ -17,6 +17,14 @@ EXCERPT = 80
 BINS = (0, 1, 6, 11, 21, 41, 81, 161, 321)
 
 
+def counted(count: int, things: str, does: str = "", share: str = "") -> str:
+    """3 rows (10%) have no text, but 1 row (10%) has no text; `things` and `does` are in the plural."""
+    verb, *rest = does.split(" ")
+    if count == 1:
+        things, verb = things.removesuffix("s"), {"": "", "have": "has", "are": "is"}.get(verb, f"{verb}s")
+    return " ".join(part for part in (f"{count:,} {things}", share and f"({share})", verb, *rest) if part)
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     file: str
@@ -120,7 +128,7 @@ class Report:
         words = " + ".join(f"{side.words:,}" for side in self.sides)
         dropped = ", ".join(f"{name} {count:,}" for name, count in self.counts.dropped.items())
         lines = [
-            f"{self.counts.lines:,} {self.unit}{words and f', {words} words'}; {self.counts.kept:,} kept"
+            f"{counted(self.counts.lines, self.unit)}{words and f', {words} words'}; {self.counts.kept:,} kept"
             + (dropped and f", dropped: {dropped}")
         ]
         return lines + [finding.line() for finding in self.findings if finding.severity != "note"]

@@ -12,7 +12,7 @@ from headwise.config import schema
 from headwise.errors import DataError, UsageError
 from headwise.text.corpus import LineBatch, PairBatch, read_line_batches, read_pair_batches
 from headwise.text.filters import FilterCounts, is_on, line_faults, pair_faults
-from headwise.text.findings import EXCERPT, MAX_EXAMPLES, SEVERITIES, Example, Finding, Report, Severity, Side
+from headwise.text.findings import EXCERPT, MAX_EXAMPLES, SEVERITIES, Example, Finding, Report, Severity, Side, counted
 from headwise.text.misalignment import Lengths, Shift
 from headwise.text.overlap import EXACT, NORMALISED, SOURCE_ONLY, HeldOut, normalised
 from headwise.text.scripts import count_words, length
@@ -191,10 +191,10 @@ class _Check:
             message = f"{what} {first} to {last} do not seem to be translations of each other ({fall})"
             self._put(name, "warning", last - first + 1, message, "compare both sides there: lines may be missing")
             return
-        message = f"{what} {first} to {last} seem shifted by {abs(shift.lag)} line(s) ({fall})"
+        message = f"{what} {first} to {last} seem shifted by {counted(abs(shift.lag), 'lines')} ({fall})"
         side = "source" if shift.lag > 0 else "target"
         count = abs(shift.lag)
-        remedy = f"near line {first} the {side} lacks {count} line(s), or the other side has {count} too many"
+        remedy = f"near line {first} the {side} lacks {counted(count, 'lines')}, or the other side has {count} too many"
         self._put(name, "error", last - first + 1, message, remedy)
 
     def _add_unrelated(self, correlation: float | None) -> None:
@@ -246,7 +246,7 @@ class _Check:
             elif name in FAULTS:
                 message, remedy = FAULTS[name]
                 dropped, share = is_on(self.data.filters, name), finding.count / total
-                finding.message = f"{finding.count:,} {unit} ({percent(share)}) {message}"
+                finding.message = counted(finding.count, unit, message, percent(share))
                 finding.remedy = "they are dropped" if dropped else f"{remedy}, or drop them: data.filters.{name}"
                 finding.severity = "note" if dropped or share < self._noted_share(name) else "warning"
                 if share > UNUSABLE_SHARE and self._makes_unusable(name):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from headwise.config.schema import Filters
 from headwise.errors import DataError
 from headwise.text.filters import FilterCounts, is_on, row_faults
-from headwise.text.findings import EXCERPT, MAX_EXAMPLES, SEVERITIES, Example, Finding, Report, Severity, Side
+from headwise.text.findings import EXCERPT, MAX_EXAMPLES, SEVERITIES, Example, Finding, Report, Severity, Side, counted
 from headwise.text.overlap import normalised
 from headwise.text.report import NOTED_SHARE, READING, UNUSABLE_SHARE, OnProgress, measure, percent
 from headwise.text.tables import read_table_batches
@@ -21,7 +21,11 @@ FAULTS = {
     "control": ("have control characters", "clean them: tr -d '\\000-\\010\\013-\\037'"),
     "duplicates": ("repeat an earlier row", "remove them unless the repetition is intended"),
 }
-COLUMNS = ("columns that the table does not have", "set data.columns to the names in its first row")
+UNREAD = {
+    **READING,
+    "format": ("rows or records that cannot be read", "fix them, or set data.columns"),
+    "columns": ("columns that the table does not have", "set data.columns to the names in its first row"),
+}
 
 
 def check_table(
@@ -117,7 +121,7 @@ class _Check:
             message = f"{overlap:,} of {rows:,} {name} texts stand in the training table too"
             self._put(f"{name}-overlap", severity, overlap, message, "remove them from one of the two", examples)
         if unknown:
-            message = f"{len(unknown):,} labels of the {name} table do not occur in the training table"
+            message = f"{counted(len(unknown), 'labels')} of the {name} table without a row in the training table"
             self._put(
                 f"{name}-labels", "error", len(unknown), message, "add rows with them, or remove these",
                 list(unknown.values())[:MAX_EXAMPLES],
@@ -148,14 +152,14 @@ class _Check:
         few = [label for label, count in counts if count < FEW_ROWS]
         if few:
             names = ", ".join(f"'{label}'" for label in few[:MAX_EXAMPLES]) + (", …" if len(few) > MAX_EXAMPLES else "")
-            message = f"{len(few):,} labels have fewer than {FEW_ROWS} rows: {names}"
+            message = counted(len(few), "labels", f"have fewer than {FEW_ROWS} rows: {names}")
             places = [self.first[label] for label in few[:MAX_EXAMPLES]]
             self._put("rare-labels", "warning", len(few), message, "add rows, or join them with others", places)
         (most, many), (least, fewest) = counts[0], counts[-1]
         if many >= UNEVEN * fewest:
             message = f"'{most}' has {many:,} rows, '{least}' {fewest:,}"
             remedy = 'set training.class_weights = "balanced" if rare labels matter, and look at macro-F1'
-            self._put("balance", "note", many, message, remedy)
+            self._put("balance", "note", many, message, remedy, [self.first[least]])
 
     def _judge_spelling(self) -> None:
         alike: dict[str, list[str]] = {}
@@ -165,11 +169,15 @@ class _Check:
         if not groups:
             return
         shown = "; ".join(" = ".join(f"'{label}'" for label in labels) for labels in groups[:MAX_EXAMPLES])
-        rarer = [min(labels, key=lambda label: self.labels[label]) for labels in groups]
+        places = [
+            Example(self.first[label].file, self.first[label].line, f"'{label}'")
+            for labels in groups[:MAX_EXAMPLES]
+            for label in sorted(labels, key=self.labels.__getitem__)
+        ]
         self._put(
             "label-spelling", "warning", len(groups),
-            f"{len(groups):,} labels differ only by case or spaces: {shown}", "spell each label in one way",
-            [Example(self.first[label].file, self.first[label].line, f"'{label}'") for label in rarer[:MAX_EXAMPLES]],
+            counted(len(groups), "labels", f"have spellings that differ only by case or spaces: {shown}"),
+            "spell each label in one way", places,
         )  # fmt: skip
 
     # Findings are collected without a severity; _grade sets it once the totals are known.
@@ -193,20 +201,21 @@ class _Check:
         total = max(self.counts.lines, 1)
         for name, finding in self.findings.items():
             share = finding.count / total
-            if name in READING or name == "columns":
-                message, finding.remedy = READING.get(name, COLUMNS)
+            if name in UNREAD:
+                message, finding.remedy = UNREAD[name]
                 finding.message = f"{finding.count:,} × {message}, first: {finding.examples[0].text}"
                 finding.severity = "error"
             elif name in FAULTS:
                 message, remedy = FAULTS[name]
                 dropped = is_on(self.filters, name)
-                finding.message = f"{finding.count:,} rows ({percent(share)}) {message}"
+                finding.message = counted(finding.count, "rows", message, percent(share))
                 finding.remedy = "they are dropped" if dropped else f"{remedy}, or drop them: data.filters.{name}"
                 finding.severity = "note" if dropped or share < NOTED_SHARE else "warning"
                 if share > UNUSABLE_SHARE and name == "empty":
                     finding.severity, finding.remedy = "error", remedy
             elif name == "contradictions":
-                finding.message = f"{finding.count:,} rows ({percent(share)}) repeat a text with another label"
+                does = "repeat a text with another label"
+                finding.message = counted(finding.count, "rows", does, percent(share))
                 finding.remedy = "decide for one label"
                 finding.severity = "note" if share < NOTED_SHARE / 10 else "warning"
         if not self.counts.lines and not self.findings:

@@ -119,7 +119,7 @@ class _Reader:
                 self._report(line, f"has {len(cells)} cells, but the first row has {width}; quote or fix its cells")
                 continue
             yield line, tuple(cells[place] for place in places)
-        if places is None:
+        if places is None and self.read:  # of a file without lines that is said already
             self._report(None, "has no row of column names; its first row must name them", "columns")
 
     def _csv_records(self) -> Iterator[tuple[int, list[str]]]:

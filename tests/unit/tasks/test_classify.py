@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_tables import RECIPE
+from small_tables import RECIPE, write_table_recipe
 
+from headwise.bundle.checkpoint import checkpoint_path
 from headwise.bundle.directory import open_bundle, read_json, write_config, write_json
-from headwise.config.recipe import build_recipe
+from headwise.config.recipe import build_recipe, load_recipe
 from headwise.data.batch import Batch
 from headwise.errors import ModelError, RecipeError, UsageError
 from headwise.losses import BatchLoss, class_loss
 from headwise.models.bert import Bert
 from headwise.tasks.classify import TASK, LabelScorer
+from headwise.workflows.train import train
 
 
 def network() -> Bert:
@@ -46,6 +48,22 @@ def test_answers_come_with_the_loss_outside_of_training_only() -> None:
         answers = class_loss(model, rows).answers
     assert answers is not None
     assert answers.tolist() == model(rows.inputs[0]).argmax(dim=-1).tolist()
+
+
+@pytest.mark.parametrize(("best", "step"), [("accuracy", 2), ("macro_f1", 4)])
+def test_the_score_that_the_recipe_names_picks_the_best_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, best: str, step: int
+) -> None:
+    measured = iter([(0.9, 0.2), (0.6, 0.5), (0.5, 0.4)])
+    monkeypatch.setattr(
+        LabelScorer, "__call__", lambda scorer: (dict(zip(TASK.scores, next(measured), strict=True)), [])
+    )
+    training = {"steps": 6, "validate_every": 2, "save_every": 6, "best": best}
+    recipe, base = load_recipe(write_table_recipe(tmp_path, training=training))
+    finished = train(recipe, base, tmp_path / "run")
+    assert finished.best["step"] == open_bundle(finished.model).card["validation"]["step"] == step
+    kept = checkpoint_path(tmp_path / "run/checkpoints", step) / "model"
+    assert open_bundle(finished.model).files["model.safetensors"] == open_bundle(kept).files["model.safetensors"]
 
 
 def test_the_scorer_reads_accuracy_off_the_batches_and_begins_anew() -> None:

@@ -160,7 +160,8 @@ class TextInputs(Inputs):
         found = Examples([], [], [], [])
         wanted = tuple(columns) or COLUMNS
         if len(wanted) != texts + 1:
-            raise DataError(f"this model reads {texts} text(s) and a label: name {texts + 1} columns with --columns")
+            read = "a text" if texts == 1 else "two texts"
+            raise DataError(f"this model reads {read} and a label: name {texts + 1} columns with --columns")
         for batch in read_table_batches(expand_paths(files), wanted):
             for line, (*cells, label) in zip(batch.lines, batch.rows, strict=True):
                 if label not in known:
