@@ -89,7 +89,7 @@ def verdict(records: Sequence[Mapping[str, Any]], from_scratch: bool = True) -> 
 def _stopped_early(records: Sequence[Mapping[str, Any]]) -> int | None:
     """The update with the best validation of a run that training.patience ended; None: it ended otherwise."""
     ends = [record for record in records if record["event"] == "end"]
-    return ends[-1]["best"]["step"] if ends and ends[-1]["reason"] == "patience" else None
+    return ends[-1]["best"].get("step") if ends and ends[-1]["reason"] == "patience" else None
 
 
 def _only_begun(first: float, last: float, steps: int, bleu: Sequence[float]) -> str | None:
