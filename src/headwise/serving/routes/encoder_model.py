@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from headwise.cancellation import check_cancelled
 from headwise.config.cores import decoding_cores
 from headwise.errors import DataError
 from headwise.serving.errors import RequestError
@@ -124,6 +125,7 @@ class ReadWork:
         return [self._read(number, content) for number, content in items]
 
     def _read(self, number: int, content: bytes) -> Any:
+        check_cancelled()  # a few bytes may hold many pixels: others wait for one picture, not for all of a request
         try:
             return self.model.served.read_file(content)
         except DataError as error:
