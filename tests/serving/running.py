@@ -99,6 +99,15 @@ class Running:
         fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def forget_peak(self) -> None:
+        """Measures `peak` from here on."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak(self) -> int:
+        """The most bytes that the process has held."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) * 1024
+
     def imported(self, name: str) -> bool:
         """Whether a shared library of that name is loaded."""
         return name in Path(f"/proc/{self.process.pid}/maps").read_text()

@@ -30,14 +30,18 @@ def png(pixels: Any, **options: Any) -> bytes:
     return stream.getvalue()
 
 
+def png_by_hand(width: int, height: int, bits: int, colours: int, *chunks: tuple[bytes, bytes]) -> bytes:
+    """A file with a header and chunks that need not fit it."""
+    header = struct.pack(">IIBBBBB", width, height, bits, colours, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in ((b"IHDR", header), *chunks, (b"IEND", b""))
+    )
+
+
 def png_that_claims(width: int, height: int) -> bytes:
     """A few bytes whose header promises a picture of any size."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100))
+    return png_by_hand(width, height, 8, 2, (b"IDAT", zlib.compress(b"\0" * 100)))
 
 
 def test_texts_are_classified_as_offline_also_by_many_clients_at_once(server: Running, models: dict[str, Path]) -> None:
@@ -96,6 +100,17 @@ def test_pictures_that_lie_are_refused_and_cost_no_memory(server: Running) -> No
     assert (answer.status, "picture 2 is not a picture" in answer.json["error"]) == (400, True)
     assert server.memory() - before < 100 * 2**20
     assert server.ask("GET", "/health/ready").status == 200
+
+
+def test_a_large_picture_takes_little_more_memory_than_its_pixels(server: Running) -> None:
+    width, height = 5_000, 4_990
+    clear = png_by_hand(width, height, 16, 6, (b"IDAT", zlib.compress(b"\0" * ((8 * width + 1) * height), 1)))
+    assert server.upload("/classify", [("image", png(np.zeros((9, 9))))], model="stripes").status == 200
+    before = server.memory()
+    server.forget_peak()
+    assert server.upload("/classify", [("image", clear)] * 2, model="stripes").status == 200
+    # Pillow has four bytes per pixel: the picture, and the same on white.
+    assert server.peak() - before < 3 * 4 * width * height
 
 
 def test_gaps_are_filled_as_offline(server: Running, models: dict[str, Path]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 UPLOADED = ("PNG", "JPEG", "WEBP", "BMP")
 MOST_PIXELS = 89_478_485  # Pillow's own bound: 256 MB as RGB; a small file may claim to be any size
 MOST_BYTES = 256 << 20
+_TILE = 1024  # pixels, of the side
 _DEEP = ("I;16", "I;16L", "I;16B", "I;16N")
 _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _CONVERTED = ("P", "CMYK", "YCbCr")
@@ -79,11 +81,11 @@ def decode_picture(
         _refuse_several(image, name)
         try:
             image.load()
-            upright = ImageOps.exif_transpose(image)
+            ImageOps.exif_transpose(image, in_place=True)  # otherwise it copies what stands upright already
         except Exception as error:
             problem = f"is cut off or damaged ({_first_line(error)}); take another copy of it"
             raise BadPicture("damaged", problem, name) from error
-        return _plain(upright, name)
+        return _plain(image, name)
 
 
 def as_pixels(image: Image.Image) -> Pixels:
@@ -107,9 +109,7 @@ def _plain(image: Image.Image, name: str | Path) -> Image.Image:
     """The picture as L or RGB: transparency on white, 16 bits as 8, printing colours as those of a screen."""
     mode = image.mode
     if mode in _WITH_ALPHA or "transparency" in image.info:
-        coloured = image.convert("RGBA")
-        flat = Image.alpha_composite(Image.new("RGBA", image.size, "white"), coloured)
-        return flat.convert("L" if mode in ("L", "LA", "La", "1") else "RGB")
+        return _on_white(image, "L" if mode in ("L", "LA", "La", "1") else "RGB")
     if mode in ("L", "RGB"):
         return image
     if mode == "1":
@@ -121,12 +121,22 @@ def _plain(image: Image.Image, name: str | Path) -> Image.Image:
     raise BadPicture("mode", f"has pixels of the kind {mode}, whose range is unknown; save it as 8-bit PNG", name)
 
 
+def _on_white(image: Image.Image, mode: str) -> Image.Image:
+    """Tile by tile: whole copies of a large picture would take several times its memory."""
+    flat = Image.new(mode, image.size)
+    for left, top in product(range(0, image.width, _TILE), range(0, image.height, _TILE)):
+        box = (left, top, min(left + _TILE, image.width), min(top + _TILE, image.height))
+        tile = image.crop(box).convert("RGBA")
+        flat.paste(Image.alpha_composite(Image.new("RGBA", tile.size, "white"), tile).convert(mode), box)
+    return flat
+
+
 def _eight_bits(image: Image.Image, name: str | Path) -> Image.Image:
     """The upper half of 16 bits. Whole numbers of 32 bits are read where they are of 16."""
     values = np.asarray(image)
     if values.size and (values.min() < 0 or values.max() > 0xFFFF):
         raise BadPicture("mode", "has values that do not fit into 16 bits; save it as 8-bit PNG", name)
-    return Image.fromarray((values.astype(np.uint32) >> 8).astype(np.uint8))
+    return Image.fromarray((values >> 8).astype(np.uint8))
 
 
 def _too_large(name: str | Path, most: int, image: Image.Image | None = None) -> BadPicture:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headwise.tasks.embedder import Embedder
     from headwise.tasks.gaps.interface import Filled, FillsGaps
 
-MOST_PIXELS = 25_000_000  # of an uploaded picture; it takes up to 400 MB to decode, and one is decoded at a time
+MOST_PIXELS = 25_000_000  # of an uploaded picture; docs/serving.md says what memory that takes
 MOST_SHOWN = 128  # tokens of a text whose attention a server draws: the page grows with the square of the length
 
 

@@ -157,6 +157,22 @@ def test_transparency_is_white() -> None:
     assert read_back(packed(grey)).tolist() == [[[5], [255]]]
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_a_large_transparent_picture_is_put_on_white_in_tiles_that_do_not_show(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 4), dtype=np.uint8)
+    image = Image.fromarray(pixels).convert(mode)
+    content = packed(image, transparency=bytes(range(256))) if mode == "P" else packed(image)
+    whole = read_back(content)
+    monkeypatch.setattr(reading, "_TILE", 5)
+    assert np.array_equal(read_back(content), whole)
+    with Image.open(io.BytesIO(content)) as opened:
+        coloured = opened.convert("RGBA")
+    flat = Image.alpha_composite(Image.new("RGBA", coloured.size, "white"), coloured)
+    assert np.array_equal(whole, as_pixels(flat.convert("L" if mode == "LA" else "RGB")))
+
+
 def test_a_palette_with_a_transparent_colour_is_white_there() -> None:
     image = Image.new("P", (2, 1))
     image.putpalette([255, 0, 0, 0, 0, 255])
