@@ -97,6 +97,19 @@ def test_the_openai_client_is_told_that_these_models_do_not_chat(openai_client: 
         openai_client.chat.completions.create(model="letters", messages=[{"role": "user", "content": "Hello"}])
 
 
+def test_the_openai_client_shows_what_is_refused_before_a_route_is_reached(
+    openai_client: openai.OpenAI, word_model: Path
+) -> None:
+    with pytest.raises(openai.APIStatusError, match="at most 262,144 bytes"):
+        openai_client.embeddings.create(model="vectors", input="a" * 300_000)
+    with pytest.raises(openai.PermissionDeniedError, match="the Host header does not name this server"):
+        openai_client.with_options(default_headers={"Host": "evil.example"}).models.list()
+    with serving("--model", word_model, "--api-key", KEY) as running:
+        client = openai.OpenAI(base_url=f"{running.url}/v1", api_key="another", max_retries=0)
+        with pytest.raises(openai.AuthenticationError, match="a valid API key is needed"):
+            client.models.list()
+
+
 def test_texts_are_translated_sentence_by_sentence_with_their_spacing(server: Running) -> None:
     answer = server.translate(["red dog\n\n  blue cat\n", "", "one"]).json
     assert answer == {"translatedText": ["rot Hund\n\n  blau Katze\n", "", "eins"]}

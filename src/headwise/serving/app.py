@@ -22,7 +22,7 @@ from headwise.errors import HeadwiseError
 from headwise.serving.access import AccessRules
 from headwise.serving.app_state import AppState
 from headwise.serving.batch_queue import BatchQueue
-from headwise.serving.errors import RequestError, as_request_error, error_response
+from headwise.serving.errors import RequestError, as_request_error, error_response, is_openai
 from headwise.serving.guard import Guard
 from headwise.serving.limits import Limits
 from headwise.serving.logs import place_of
@@ -113,7 +113,7 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestError | HeadwiseError | HTTPException | TimeoutError):
         # The type and the place, not the message: it may quote a text.
         log.error("%s failed: %s at %s", request.scope["path"], type(error).__name__, place_of(error))
-    answer = error_response(as_request_error(error), openai=request.scope["path"].startswith("/v1/"))
+    answer = error_response(as_request_error(error), openai=is_openai(request.scope["path"]))
     if isinstance(error, HTTPException) and error.headers:
         answer.headers.update(error.headers)
     return answer

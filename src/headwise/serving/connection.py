@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from headwise.serving.errors import error_headers
+from headwise.serving.errors import error_content, error_headers, is_openai
 from headwise.serving.guard import HEADERS, STRICT
 from headwise.serving.limits import MAX_HEADERS
 from headwise.serving.overload import BUSY, LONGEST_BODY
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from headwise.serving.app import Service
 
 
-def plain_answer(status: int, message: str, *, close: bool) -> bytes:
+def plain_answer(status: int, message: str, *, close: bool, openai: bool = False) -> bytes:
     """Makes a whole answer with the headers that every answer has."""
-    body = json.dumps({"error": message}, separators=(",", ":")).encode()
+    body = json.dumps(error_content(status, message, openai), separators=(",", ":")).encode()
     headers = [*HEADERS, (b"content-security-policy", STRICT), (b"content-type", b"application/json")]
     headers += [(name.lower().encode(), value.encode()) for name, value in error_headers(status).items()]
     headers += [(b"content-length", str(len(body)).encode())] + ([(b"connection", b"close")] if close else [])
@@ -30,7 +30,11 @@ def plain_answer(status: int, message: str, *, close: bool) -> bytes:
 
 FULL = plain_answer(503, "the server has too many connections; try again in a moment", close=True)
 SLOW = plain_answer(408, "the request did not arrive in time", close=True)
-REFUSED = {close: plain_answer(429, BUSY, close=close) for close in (False, True)}
+REFUSED = {
+    (close, openai): plain_answer(429, BUSY, close=close, openai=openai)
+    for close in (False, True)
+    for openai in (False, True)
+}
 
 
 class Connection(HttpToolsProtocol):
@@ -113,10 +117,11 @@ class Connection(HttpToolsProtocol):
     def _refuse(self) -> None:
         self._held = None
         close = self.service.guard.draining or not self.parser.should_keep_alive()
+        answer = REFUSED[close, is_openai(self._path())]
         if close:
-            self._close_with(REFUSED[True])
+            self._close_with(answer)
             return
-        self.transport.write(REFUSED[False])
+        self.transport.write(answer)
         self.on_response_complete()
 
     def _pass_on(self) -> None:

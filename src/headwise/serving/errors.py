@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
@@ -51,8 +53,17 @@ def error_headers(status: int) -> dict[str, str]:
     return {"Retry-After": "1"} if status in (429, 503) else {}
 
 
+def is_openai(path: str) -> bool:
+    """Tells whether OpenAI's clients use this path."""
+    return path.startswith("/v1/")
+
+
+def error_content(status: int, message: str, openai: bool) -> dict[str, Any]:
+    """Makes the JSON of an answer; with `openai` in the form that OpenAI's clients read."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": None} if openai else message}
+
+
 def error_response(error: RequestError, openai: bool = False) -> JSONResponse:
-    """Makes the answer; with `openai` in the form that OpenAI's clients read."""
-    kind = "server_error" if error.status >= 500 else "invalid_request_error"
-    content = {"message": error.message, "type": kind, "param": None, "code": None} if openai else error.message
-    return JSONResponse({"error": content}, error.status, error_headers(error.status))
+    content = error_content(error.status, error.message, openai)
+    return JSONResponse(content, error.status, error_headers(error.status))

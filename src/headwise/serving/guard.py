@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.serving.access import AccessRules
-from headwise.serving.errors import ClientLeft, RequestError, error_headers
+from headwise.serving.errors import ClientLeft, RequestError, error_content, error_headers, is_openai
 from headwise.serving.limits import MAX_BODY, Limits
 from headwise.serving.prometheus import Metrics
 
@@ -65,7 +65,7 @@ class Guard:
                 await self.app(scope, receive, send)
             return
         began = time.monotonic()
-        answer, body = _GuardedSend(send, self), _GuardedReceive(receive, self, scope["path"])
+        answer, body = _GuardedSend(send, self, scope["path"]), _GuardedReceive(receive, self, scope["path"])
         self.in_flight += 1
         try:
             problem = self._problem(scope)
@@ -212,8 +212,8 @@ class _GuardedReceive:
 class _GuardedSend:
     """Sends an answer with the headers that every answer has."""
 
-    def __init__(self, send: Send, guard: Guard) -> None:
-        self.send, self.guard, self.status = send, guard, 0
+    def __init__(self, send: Send, guard: Guard, path: str) -> None:
+        self.send, self.guard, self.path, self.status = send, guard, path, 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -228,7 +228,7 @@ class _GuardedSend:
         await self.send(message)
 
     async def refuse(self, status: int, message: str) -> None:
-        body = json.dumps({"error": message}).encode()
+        body = json.dumps(error_content(status, message, is_openai(self.path))).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **error_headers(status)}
         raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await self({"type": "http.response.start", "status": status, "headers": raw})

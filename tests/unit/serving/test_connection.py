@@ -16,7 +16,7 @@ from headwise.serving.limits import Limits
 from headwise.serving.overload import Overload
 from headwise.serving.prometheus import Metrics
 
-HEAD = b"POST /work HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HEAD = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 WANTED = json.dumps({"queue": "a"}).encode()
 
 
@@ -85,8 +85,8 @@ class Scene:
         return [part[:3] for part in self.transport.sent.split(b"HTTP/1.1 ")[1:]]
 
 
-def request(body: bytes = WANTED, more: bytes = b"") -> bytes:
-    return HEAD + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
+def request(body: bytes = WANTED, more: bytes = b"", path: bytes = b"/work") -> bytes:
+    return HEAD % path + more + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
 def play(scene: Any) -> None:
@@ -107,6 +107,17 @@ def test_a_request_to_a_full_queue_is_refused_without_the_application() -> None:
         text = place.overload.metrics.text()
         assert b'headwise_requests_total{method="POST",route="/work",status="429"} 2.0' in text
         assert b'headwise_rejections_total{model="a",reason="busy"} 2.0' in text
+
+    play(scene)
+
+
+def test_a_refusal_has_the_form_that_the_client_of_the_path_reads() -> None:
+    async def scene() -> None:
+        place = Scene()
+        place.overload.finders["/v1/work"] = place.overload.finders["/work"]
+        await place.send(request(path=b"/v1/work"))
+        told = json.loads(place.transport.sent.partition(b"\r\n\r\n")[2])
+        assert told["error"]["message"] == "the server is busy; try again in a moment"
 
     play(scene)
 
