@@ -75,12 +75,17 @@ def test_pictures_are_classified_as_offline_whichever_way_they_come(server: Runn
 
 LIES: list[tuple[bytes, int, str]] = [
     (b"", 400, "the picture is empty"),
-    (b"<html>no picture</html>", 400, "is not a picture, whatever its name says"),
+    (b"<html>no picture</html>", 400, "is not a picture that is read, whatever its name says"),
     (png(np.random.default_rng(0).integers(0, 256, (50, 50)))[:1500], 400, "is cut off or damaged"),
     (png_that_claims(5_001, 5_000), 413, "5,001 × 5,000 pixels, more than the 25,000,000 that are read"),
     (png_that_claims(2**31 - 1, 2**31 - 1), 413, "more pixels than the 25,000,000"),
     (png_that_claims(4_000, 4_000), 400, "is cut off or damaged"),
-    (png(np.zeros((9, 9)), format="GIF"), 400, "give one of PNG, JPEG, WEBP, BMP"),
+    (
+        png(np.zeros((9, 9)), format="GIF"),
+        400,
+        "is not a picture that is read, whatever its name says; give one of PNG",
+    ),
+    (png_by_hand(9, 9, 8, 0, (b"zTXt", b"k\0\0" + zlib.compress(bytes(2**21)))), 400, "(Decompressed data too large"),
     (png(np.zeros((9, 9)), save_all=True, append_images=[Image.new("L", (9, 9), 9)]), 400, "has 2 frames or pages"),
     (b"P5 99999 99999 255\n", 400, "is not a picture"),
     (b"RIFF\xff\xff\xff\xffWEBPVP8 ", 400, "is cut off or damaged"),

@@ -6,7 +6,6 @@ What is done with each kind of unusual file is in the table of docs/images.md; `
 
 from __future__ import annotations
 
-import re
 import warnings
 from io import BytesIO
 from itertools import product
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from headwise.errors import DataError
 from headwise.files import check_name, read_bounded
@@ -32,7 +31,6 @@ _TILE = 1024  # pixels, of the side
 _DEEP = ("I;16", "I;16L", "I;16B", "I;16N")
 _WITH_ALPHA = ("LA", "La", "PA", "RGBA", "RGBa")
 _CONVERTED = ("P", "CMYK", "YCbCr")
-_WEBP = re.compile(rb"RIFF....WEBP", re.DOTALL)  # Pillow opens no WebP file of which a part is missing
 
 # The size is checked here, and what is too large is refused.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -68,13 +66,14 @@ def decode_picture(
         image = Image.open(BytesIO(content), formats=formats)
     except Image.DecompressionBombError:
         raise _too_large(name, most_pixels) from None
-    except Exception as error:  # decoders raise whatever their format suggests
-        if _WEBP.match(content):
-            raise BadPicture("damaged", "is cut off or damaged; take another copy of it", name) from error
+    except UnidentifiedImageError as error:
         known = ", ".join(formats)
         raise BadPicture(
-            "not-a-picture", f"is not a picture, whatever its name says; give one of {known}", name
+            "not-a-picture", f"is not a picture that is read, whatever its name says; give one of {known}", name
         ) from error
+    except Exception as error:  # decoders raise whatever their format suggests
+        problem = f"is cut off or damaged, or a part of it is too large ({_first_line(error)}); save it again"
+        raise BadPicture("damaged", problem, name) from error
     with image:
         if image.width * image.height > most_pixels:
             raise _too_large(name, most_pixels, image)

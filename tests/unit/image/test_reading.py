@@ -51,7 +51,7 @@ def test_the_content_decides_about_the_type_not_the_name(tmp_path: Path, format:
     ("content", "reason", "message"),
     [
         (b"", "empty", "is empty"),
-        (b"<html>not found</html>", "not-a-picture", "is not a picture, whatever its name says"),
+        (b"<html>not found</html>", "not-a-picture", "is not a picture that is read, whatever its name says"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n", "not-a-picture", "give one of PNG, JPEG"),
         (packed(Image.effect_noise((40, 40), 90))[:900], "damaged", "cut off or damaged"),
     ],
