@@ -37,7 +37,7 @@ SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", "
 # How much is lost where a file is damaged: a block that cannot be read to its end is not returned.
 _BLOCK_SECONDS = 1
 _BLOCK_SAMPLES = 1 << 20  # of all channels: a file of many channels and a high rate takes no more memory than others
-_UNKNOWN_SIZES = {0, 2**31 - 1, 2**32 - 1}  # what a program writes that does not know how much will follow
+_UNKNOWN_SIZES = {2**31 - 1, 2**32 - 1}  # what a program writes that does not know how much will follow
 
 
 class TooLong(DataError):
@@ -131,10 +131,10 @@ def _check_samples(block: Samples, mixed: Samples, info: SoundInfo, before: int)
         return
     if not np.isfinite(loudest):
         first = int(np.argmin(np.isfinite(block).all(axis=1)))
-        raise DataError(f"the sample at {(before + first) / info.rate:.3f} s is NaN or infinite; export it again",
-                        file=info.file)  # fmt: skip
+        raise DataError(f"has a sample that is NaN or infinite, at {(before + first) / info.rate:.3f} s; "
+                        "export it again", file=info.file)  # fmt: skip
     raise DataError(
-        f"its samples reach {loudest:g}, but sound is between -1 and 1; divide by the largest, or save whole numbers",
+        f"has samples up to {loudest:g}, but sound is between -1 and 1; divide by the largest, or save whole numbers",
         file=info.file,
     )
 
@@ -181,7 +181,7 @@ def _checked(sound: soundfile.SoundFile, given: SoundFile) -> SoundInfo:
             file=file,
         )
     if info.frames == 0:
-        raise DataError("has no samples; record it again or leave it out", file=file)
+        raise DataError("has no samples, as its header says; record or save it again, or leave it out", file=file)
     return info
 
 

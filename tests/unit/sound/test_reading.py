@@ -65,17 +65,18 @@ BAD = {
     "rate 10": (wav_bytes(rate=10), "has 10 samples per second"),
     "rate 2 billion": (wav_bytes(rate=2_000_000_000), "has 2,000,000,000 samples per second"),
     "zero length": (wav_bytes(data=b""), "has no samples"),
+    "size 0": (wav_bytes(declared=0), "has no samples, as its header says"),
     "cut header": (wav_bytes()[:20], "is not a sound file"),
     "lying header": (wav_bytes(declared=10**9), "header promises 1,000,000,000 bytes of sound, but 2,000 are there"),
     "text": (b"hello world\n" * 100, "is not a sound file"),
     "empty": (b"", "is not a sound file"),
     "NaN": (
         wav_bytes(kind=3, bits=32, data=np.array([0] * 1600 + [np.nan], "<f4").tobytes()),
-        "the sample at 0.100 s is NaN or infinite",
+        "has a sample that is NaN or infinite, at 0.100 s",
     ),
-    "infinite": (wav_bytes(kind=3, bits=32, data=np.array([np.inf], "<f4").tobytes()), "at 0.000 s is NaN or infinite"),
+    "infinite": (wav_bytes(kind=3, bits=32, data=np.array([np.inf], "<f4").tobytes()), "NaN or infinite, at 0.000 s"),
     "another scale": (
-        wav_bytes(kind=3, bits=32, data=np.array([0, -32768], "<f4").tobytes()), "its samples reach 32768"
+        wav_bytes(kind=3, bits=32, data=np.array([0, -32768], "<f4").tobytes()), "has samples up to 32768"
     ),
 }  # fmt: skip
 
