@@ -252,9 +252,7 @@ class Transcriber:
             and self.bundle.languages
             and asked.language not in self.bundle.languages
         ):
-            raise UsageError(
-                f"the model knows {', '.join(self.bundle.languages)} only, not '{asked.language}'; leave --language out"
-            )
+            raise UsageError(f"the model knows {', '.join(self.bundle.languages)} only, not '{asked.language}'")
 
 
 @dataclass

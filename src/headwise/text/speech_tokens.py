@@ -54,7 +54,7 @@ class SpeechTokens(Section):
                 raise UsageError(f"the model does not know the language '{language}'; it has {_listed(self.languages)}")
             ids.append(self.languages[language])
         elif task == "translate":
-            raise UsageError("the model writes down what is said, and does not translate; leave --translate out")
+            raise UsageError("the model writes down what is said, and does not translate")
         if self.tasks:
             ids.append(self.tasks[task])
         if self.no_timestamps is not None and not timestamps:
