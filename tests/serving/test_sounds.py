@@ -72,11 +72,17 @@ def test_the_openai_client_transcribes(server: Running, models: dict[str, Path])
         ({"prompt": "tones"}, "prompt is not supported"),
         ({"stream": True}, "stream is not supported"),
         ({"timestamp_granularities": ["word"]}, "no times of words"),
+        ({"timestamp_granularities": ["word", "segment"]}, "no times of words"),
+        ({"include": ["logprobs", "other"]}, "include\\[\\] is not supported"),
         ({"language": "fr"}, "the model knows en only"),
         ({"response_format": "diarized_json"}, "response_format"),
     ):
         with pytest.raises(openai.BadRequestError, match=part):
             ask(**options)
+    assert ask(timestamp_granularities=["segment", "segment"]).text == offline.text
+    for file in (SOUNDS[1], bytes(1_000_000)):
+        with pytest.raises(openai.BadRequestError, match="use /transcribe with task=translate"):
+            client.post("/audio/translations", files={"file": file}, cast_to=object)
     with pytest.raises(openai.NotFoundError, match="there are tones"):
         client.audio.transcriptions.create(model="words", file=("a.wav", SOUNDS[1]))
     assert "tones" in {model.id for model in client.models.list()}
@@ -143,6 +149,10 @@ def test_look_shows_the_attention_over_a_sound(server: Running) -> None:
     assert server.ask("POST", "/look", b"", {"Content-Length": str(10 * 2**20 + 1)}).status == 413
 
 
+def float_wav(value: float) -> bytes:
+    return wav_bytes(kind=3, bits=32, data=np.full(100, value, "<f4").tobytes())
+
+
 LIES: list[tuple[bytes, int, str]] = [
     (b"", 400, "is not a sound file that can be read"),
     (b"\x89PNG\r\n\x1a\n", 400, "is not a sound file that can be read"),
@@ -150,7 +160,9 @@ LIES: list[tuple[bytes, int, str]] = [
     (wav_bytes(rate=0), 400, "the sound"),
     (wav_bytes(channels=200), 400, "the sound"),
     (wav_bytes(rate=4_000_000_000), 400, "the sound"),
-    (wav_bytes(data=b""), 400, "has no samples"),
+    (wav_bytes(data=b""), 400, "the sound has no samples, as its header says"),
+    (float_wav(np.nan), 400, "the sound has a sample that is NaN or infinite, at 0.000 s"),
+    (float_wav(1e38), 400, "the sound has samples up to 1e+38, but sound is between -1 and 1"),
     (wav_bytes(rate=1_000, bits=8, data=bytes([128]) * 601_000), 413, "601 s long, but at most 600 s"),
     (encoded(noise(2.0), "FLAC")[:9_000], 400, "the sound"),
 ]
@@ -169,9 +181,12 @@ def test_sounds_that_lie_are_refused_and_cost_no_memory(server: Running) -> None
         ([("file", SOUNDS[0])], {"beam": "11"}, 400, "beam: Input should be less than or equal to 10"),
         ([("file", SOUNDS[0])], {"timestamps": "true"}, 400, "the model has no timestamps"),
         ([("file", SOUNDS[0])], {"model": "words"}, 400, "not of the task 'transcribe'"),
+        ([("file", SOUNDS[0])], {"language": "fr"}, 400, "the model knows en only, not 'fr'"),
+        ([("file", SOUNDS[0])], {"task": "translate"}, 400, "and does not translate"),
     ):
         answer = server.upload("/transcribe", files, **fields)
         assert (answer.status, part in answer.json["error"]) == (status, True), answer.json
+        assert "--" not in answer.json["error"], "an option of the command line"
     for path in ("/transcribe", "/v1/audio/transcriptions"):
         assert server.ask("POST", path, b"", {"Content-Length": str(25 * 2**20 + 1)}).status == 413
     assert server.ask("POST", "/transcribe", {"file": "a"}).status == 415

@@ -59,7 +59,7 @@ async def read_body(request: Request, body: type[B], form: type[BaseModel] | Non
     raise RequestError(415, f"the body must be {JSON}" + (" or a form" if form is not None else ""))
 
 
-def _url_encoded(body: bytes) -> dict[str, str]:
+def _url_encoded(body: bytes) -> dict[str, Any]:
     """Reads a form. Starlette would read UTF-8 that is not percent-encoded, which curl sends, as Latin-1."""
     try:
         fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
@@ -70,18 +70,20 @@ def _url_encoded(body: bytes) -> dict[str, str]:
     return once_each(fields)
 
 
-async def _multipart(request: Request) -> dict[str, str]:
+async def _multipart(request: Request) -> dict[str, Any]:
     async with request.form(max_files=0, max_fields=MAX_FIELDS) as fields:
         return once_each([(name, str(value)) for name, value in fields.multi_items()])
 
 
-def once_each(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Makes a dictionary of a form's fields; none may be repeated."""
+def once_each(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Makes a dictionary of a form's fields. None may be repeated, but for those named NAME[], which are lists."""
+    lists = {name: [value for other, value in fields if other == name] for name, _ in fields if name.endswith("[]")}
+    fields = [field for field in fields if field[0] not in lists]
     names = [name for name, _ in fields]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise RequestError(400, "a field of the form is given twice; send several texts as JSON")
-    return dict(fields)
+        raise RequestError(400, "a field of the form is given twice; send it once, or several texts as JSON")
+    return {**dict(fields), **lists}
 
 
 def check_key(request: Request, access: AccessRules, key: str | None) -> None:

@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal, cast
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from headwise.decoding.transcriber import compression
@@ -24,7 +24,7 @@ from headwise.tasks.transcribe import TASK
 from headwise.text.languages import name_of
 
 router = APIRouter(prefix="/v1", default_response_class=Response)
-upload_limits = {"/v1/audio/transcriptions": MAX_UPLOAD}
+upload_limits = {"/v1/audio/transcriptions": MAX_UPLOAD, "/v1/audio/translations": MAX_UPLOAD}
 # What would change the answer is refused; what changes nothing may be sent.
 NOT_SUPPORTED = ("prompt", "chunking_strategy", "include", "include[]", "known_speaker_names", "known_speaker_names[]")
 GRANULARITIES = ("timestamp_granularities", "timestamp_granularities[]")
@@ -44,11 +44,11 @@ class TranscriptionFields(BaseModel):
     @classmethod
     def _supported(cls, values: Any) -> Any:
         for name in NOT_SUPPORTED:
-            if values.get(name):
+            if any(_listed(values.get(name))):
                 raise ValueError(f"{name} is not supported; leave it out")
         if values.get("stream", "").lower() not in ("", "false", "0"):
             raise ValueError("stream is not supported; leave it out")
-        if any(values.get(name) not in (None, "", "segment") for name in GRANULARITIES):
+        if {one for name in GRANULARITIES for one in _listed(values.get(name))} - {"", "segment"}:
             raise ValueError("timestamp_granularities may only be segment; there are no times of words")
         return values
 
@@ -107,6 +107,16 @@ async def transcriptions(request: Request) -> Response:
     if asked.response_format == "verbose_json":
         return transcript_response(transcript, "json", _verbose(transcript))
     return transcript_response(transcript, asked.response_format, {"text": transcript.text})
+
+
+@router.post("/audio/translations", include_in_schema=False)
+async def translations() -> JSONResponse:
+    """Refuses to translate speech, before the sound is read."""
+    raise RequestError(400, "sound is not translated here: use /transcribe with task=translate, if the model can")
+
+
+def _listed(given: str | list[str] | None) -> list[str]:
+    return given if isinstance(given, list) else [given or ""]
 
 
 def _verbose(transcript: Transcript) -> dict[str, Any]:
