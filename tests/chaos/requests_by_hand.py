@@ -21,7 +21,7 @@ TEXTS = (
     "a\u0301" * 50, "🦓" * 40, "\ufeffone", "one " * 200, "'\"\\;--", "../../etc/passwd", "[MASK]", "</s><s><pad>",
     "\r\n\r\n", "\ud800", "١٢٣", "ß" * 300, "http://a.b/c?d=e", "𝒳" * 20, "\t" * 100,
 )  # fmt: skip
-MODELS = ("words", "letters", "kinds", "stripes", "tones")
+MODELS = ("words", "letters", "kinds", "stripes", "gaps", "vectors", "tones")
 NUMBERS = (0, 1, -1, 2, 3, 1.0, 0.5, 1e-9, 1e9, -1e9, 2**31, 2**63, -(2**63), 2**64, 10**30, 1e308, 1.5)
 ODD: tuple[Any, ...] = (
     None, True, False, [], {}, [[]], [None], {"": None}, [{"a": []}], *NUMBERS, *TEXTS, ["one"] * 101, {"a": "b"},
@@ -116,6 +116,8 @@ class Draw:
         }  # fmt: skip
         if "source" in found:
             found |= {"source": "en", "target": "de"}
+        if "model" in found:
+            found["model"] = self.choose.choice(MODELS)
         if "max_tokens" in properties and self.choose.random() < 0.98:  # most are cheap, so that there can be many
             found["max_tokens"] = self.choose.choice((1, 2, 8))
         while found and self.choose.random() < 0.4:

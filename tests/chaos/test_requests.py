@@ -64,9 +64,11 @@ def ask_by_hand(server: Running, count: int, seed: int) -> dict[int, int]:
 
 @pytest.fixture
 def target(
-    word_model: Path, language_model: Path, classifier_model: Path, picture_model: Path, speech_model: Path
-) -> Any:
-    models = dict(zip(MODELS, (word_model, language_model, classifier_model, picture_model, speech_model), strict=True))
+    word_model: Path, language_model: Path, classifier_model: Path, picture_model: Path, filler_model: Path,
+    embedder_model: Path, speech_model: Path,
+) -> Any:  # fmt: skip
+    paths = (word_model, language_model, classifier_model, picture_model, filler_model, embedder_model, speech_model)
+    models = dict(zip(MODELS, paths, strict=True))
     named = [word for name, path in models.items() for word in ("--model", f"{name}={path}")]
     with serving(*named, "--quiet", "--timeout", 600) as running:
         yield running
@@ -76,6 +78,8 @@ def test_a_thousand_odd_requests_cause_no_server_error(target: Running) -> None:
     seen = ask_by_hand(target, 1000, seed=1)
     assert sum(seen.values()) == 1000
     assert {200, 400, 403, 404, 405, 415} <= seen.keys()
+    for path in ("/embed", "/look"):  # those that are likely to have a body without mistakes
+        assert target.metric("headwise_requests_total", route=path, status="200") > 0, path
 
 
 @pytest.mark.slow

@@ -44,6 +44,12 @@ def png_that_claims(width: int, height: int) -> bytes:
     return png_by_hand(width, height, 8, 2, (b"IDAT", zlib.compress(b"\0" * 100)))
 
 
+def batched(server: Running, model: str, lane: str) -> tuple[float, float]:
+    """Jobs and batches so far."""
+    name = "headwise_batch_jobs"
+    return tuple(server.metric(f"{name}_{part}", model=model, lane=lane) for part in ("sum", "count"))  # type: ignore[return-value]
+
+
 def test_texts_are_classified_as_offline_also_by_many_clients_at_once(server: Running, models: dict[str, Path]) -> None:
     offline = load(models["kinds"]).classify(TEXTS)
 
@@ -55,9 +61,11 @@ def test_texts_are_classified_as_offline_also_by_many_clients_at_once(server: Ru
     assert [one["label"] for one in found] == [one.label for one in offline]
     assert [one["probability"] for one in found] == pytest.approx([one.probability for one in offline], abs=2e-5)
     assert all(len(one["top"]) == 2 and one["top"][0]["label"] == one["label"] for one in found)
+    before = batched(server, "kinds", "classify")
     whole = server.ask("POST", "/classify", {"text": TEXTS, "model": "kinds"}).json
     assert (whole["model"], [one["label"] for one in whole["answers"]]) == ("kinds", [one.label for one in offline])
-    assert server.metric("headwise_batch_jobs_sum", model="kinds", lane="classify") >= 2 * len(TEXTS)
+    jobs, batches = (after - past for after, past in zip(batched(server, "kinds", "classify"), before, strict=True))
+    assert jobs == len(TEXTS) > 1.5 * batches, "texts were not classified together"
 
 
 def test_pictures_are_classified_as_offline_whichever_way_they_come(server: Running, models: dict[str, Path]) -> None:
@@ -133,7 +141,10 @@ def test_gaps_are_filled_as_offline(server: Running, models: dict[str, Path]) ->
 
 def test_texts_are_embedded_as_offline(server: Running, models: dict[str, Path]) -> None:
     offline = load(models["vectors"]).embed(TEXTS)
+    before = batched(server, "vectors", "embed")
     answer = server.ask("POST", "/embed", {"text": TEXTS}).json
+    jobs, batches = (after - past for after, past in zip(batched(server, "vectors", "embed"), before, strict=True))
+    assert jobs == len(TEXTS) > 1.5 * batches, "texts were not embedded together"
     assert (answer["model"], answer["dimensions"]) == ("vectors", offline.shape[1])
     np.testing.assert_allclose(answer["vectors"], offline, atol=2e-5)
     coded = server.ask("POST", "/embed", {"text": TEXTS[0], "encoding": "base64"}).json["vectors"][0]
