@@ -153,6 +153,13 @@ def float_wav(value: float) -> bytes:
     return wav_bytes(kind=3, bits=32, data=np.full(100, value, "<f4").tobytes())
 
 
+def silence(frames: int, channels: int) -> bytes:
+    """A FLAC file of a few bytes whose header promises much at 384 kHz."""
+    content = bytearray(encoded(np.zeros((384_000, channels)), "FLAC", 384_000))
+    content[22:26] = frames.to_bytes(4, "big")  # the lower 32 of 36 bits
+    return bytes(content)
+
+
 LIES: list[tuple[bytes, int, str]] = [
     (b"", 400, "is not a sound file that can be read"),
     (b"\x89PNG\r\n\x1a\n", 400, "is not a sound file that can be read"),
@@ -164,6 +171,7 @@ LIES: list[tuple[bytes, int, str]] = [
     (float_wav(np.nan), 400, "the sound has a sample that is NaN or infinite, at 0.000 s"),
     (float_wav(1e38), 400, "the sound has samples up to 1e+38, but sound is between -1 and 1"),
     (wav_bytes(rate=1_000, bits=8, data=bytes([128]) * 601_000), 413, "601 s long, but at most 600 s"),
+    (silence(16_000_000, 8), 413, "has 128,000,000 samples in 8 channels, but at most 120,000,000 are read"),
     (encoded(noise(2.0), "FLAC")[:9_000], 400, "the sound"),
 ]
 

@@ -19,6 +19,7 @@ from headwise.tasks.served_encoders import limit_torch
 from headwise.tasks.translate import one_torch_thread
 
 LOOKED_SECONDS = 60.0  # of a sound whose attention is drawn; models read some 30 at once
+MOST_SAMPLES = 120_000_000  # of all channels: ten minutes in stereo at 96 kHz; silence has few bytes, but takes as long
 PROBE_SECONDS = 0.3  # of noise; silence would not be decoded
 
 
@@ -51,8 +52,12 @@ class ServedTranscriber:
         more has come.
         """
         file = SoundBytes(content)
-        seconds = sound_info(file).seconds
+        info = sound_info(file)
+        seconds = info.seconds
         if seconds <= most_seconds:
+            if (samples := info.frames * info.channels) > MOST_SAMPLES:
+                many = f"has {samples:,} samples in {info.channels} channels, but at most {MOST_SAMPLES:,} are read"
+                raise TooLong(f"{many}; mix it to one channel or resample it to {RATE:,} Hz", file=str(file))
             seconds = 0.0
             for block in sound_blocks(file):
                 check_cancelled()
